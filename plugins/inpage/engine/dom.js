@@ -1,0 +1,282 @@
+
+  // dom is the flat tree: what is painted, through open shadow roots, slots and closed roots that a provider handed over.
+  // Properties are read through the prototypes' own getters, because a form hides its own behind fields of the same name.
+  const dom = (() => {
+    const getter = (proto, name) => {
+      const get = Object.getOwnPropertyDescriptor(proto, name).get;
+      return Function.prototype.call.bind(get);
+    };
+    const method = f => Function.prototype.call.bind(f);
+    const parentNode = getter(Node.prototype, 'parentNode');
+    const firstChild = getter(Node.prototype, 'firstChild');
+    const nextSibling = getter(Node.prototype, 'nextSibling');
+    const nodeType = getter(Node.prototype, 'nodeType');
+    const localName = getter(Element.prototype, 'localName');
+    const rootOf = getter(Element.prototype, 'shadowRoot');
+    const assignedSlot = getter(Element.prototype, 'assignedSlot');
+    const textSlot = getter(Text.prototype, 'assignedSlot');
+    const getAttribute = method(Element.prototype.getAttribute);
+    const hasAttribute = method(Element.prototype.hasAttribute);
+    const getRootNode = method(Node.prototype.getRootNode);
+    const isConnected = getter(Node.prototype, 'isConnected');
+    const queryIn = root => nodeType(root) === 1 ? Element.prototype.querySelectorAll
+      : nodeType(root) === 9 ? Document.prototype.querySelectorAll : DocumentFragment.prototype.querySelectorAll;
+    const all = (root, css) => queryIn(root).call(root, css);
+    const rectOf = method(Element.prototype.getBoundingClientRect);
+    const styleOf = (el, pseudo) => getComputedStyle(el, pseudo);
+    const isElement = node => nodeType(node) === 1;
+
+    // Closed roots: handed over by the driver (CDP, BiDi) or opened by an extension's own call. null says: asked, has none.
+    const closedRoots = new WeakMap();
+    const opener = globalThis.chrome?.dom?.openOrClosedShadowRoot
+      ? el => { try { return chrome.dom.openOrClosedShadowRoot(el); } catch { return null; } }
+      : 'openOrClosedShadowRoot' in Element.prototype ? el => el.openOrClosedShadowRoot : null;
+
+    // shadow is the element's shadow root, open, opened or adopted, or null.
+    const shadow = opener
+      ? el => { try { return rootOf(el) ?? closedRoots.get(el) ?? opener(el); } catch { return null; } }
+      : el => rootOf(el) ?? closedRoots.get(el) ?? null;
+
+    // adopt makes a closed root part of the tree; adopt(host, null) says that the host has none.
+    const adopt = (host, root) => { closedRoots.set(host, root ?? null); };
+
+    // assigned is what a slot shows: the nodes put into it, or null when it shows its own children.
+    const assigned = el => {
+      if (localName(el) !== 'slot' || !(el instanceof HTMLSlotElement)) return null;
+      const nodes = el.assignedNodes();
+      return nodes.length ? nodes : null;
+    };
+
+    // children lists the flat-tree children of a node: of a host those of its root, of a slot what is assigned to it.
+    const children = node => {
+      let from = node;
+      if (nodeType(node) === 1) {
+        const nodes = assigned(node);
+        if (nodes) return nodes;
+        from = shadow(node) ?? node;
+      }
+      const out = [];
+      for (let c = firstChild(from); c; c = nextSibling(c)) out.push(c);
+      return out;
+    };
+
+    // slotOf is the slot that shows a node, also inside a closed root that was adopted.
+    const slotOf = (node, host) => {
+      const open = nodeType(node) === 1 ? assignedSlot(node) : nodeType(node) === 3 ? textSlot(node) : null;
+      if (open || !host) return open;
+      const root = shadow(host);
+      if (!root || rootOf(host)) return null;
+      for (const slot of all(root, 'slot')) if (slot.assignedNodes().includes(node)) return slot;
+      return null;
+    };
+
+    // parent is the flat-tree parent element (or the document), null for a node that is shown nowhere.
+    const parent = node => {
+      const up = parentNode(node);
+      if (!up) return null;
+      if (nodeType(up) === 11) return up.host ?? null;
+      if (nodeType(up) !== 1) return up;
+      if (shadow(up)) return slotOf(node, up);
+      return up;
+    };
+
+    // contains says whether inner is outer or lies below it in the flat tree.
+    const contains = (outer, inner) => {
+      for (let n = inner; n; n = parent(n)) if (n === outer) return true;
+      return false;
+    };
+
+    // tree is the root (document or shadow root) whose ids and labels a node can name.
+    const tree = node => getRootNode(node);
+
+    // byId finds an element by id in the tree of a node, as IDREFs do.
+    const byId = (node, id) => {
+      const root = tree(node);
+      return id && root.getElementById ? (nodeType(root) === 9 ? Document : DocumentFragment).prototype.getElementById.call(root, id) : null;
+    };
+
+    // hosts lists the elements with a reachable shadow root below root, in document order.
+    const hosts = root => {
+      const out = [];
+      for (const el of all(root, '*')) if (shadow(el)) out.push(el);
+      return out;
+    };
+
+    // queryAll is querySelectorAll through every reachable root, in document order (a host, its root, then its children).
+    const queryAll = (css, under = document) => {
+      let hits;
+      try { hits = all(under, css); } catch (e) {
+        throw fail('invalid_selector', '', `not a CSS selector: ${css}`, { selector: css, cause: String(e?.message ?? e) });
+      }
+      const out = [], own = nodeType(under) === 1 ? shadow(under) : null;
+      if (own) out.push(...queryAll(css, own));
+      const inside = hosts(under);
+      if (!inside.length) { out.push(...hits); return out; }
+      let h = 0;
+      const follows = (a, b) => a.compareDocumentPosition(b) & Node.DOCUMENT_POSITION_FOLLOWING;
+      for (const hit of hits) {
+        while (h < inside.length && follows(inside[h], hit)) out.push(...queryAll(css, shadow(inside[h++])));
+        out.push(hit);
+      }
+      while (h < inside.length) out.push(...queryAll(css, shadow(inside[h++])));
+      return out;
+    };
+
+    // fresh forgets what was measured; frozen runs fn while the document cannot change, so that measures are taken once.
+    let looks = null;
+    const frozen = fn => {
+      if (looks) return fn();
+      looks = new Map();
+      try { return fn(); } finally { looks = null; }
+    };
+
+    // look says how an element is painted: 0 not at all, 1 boxed but `visibility: hidden`, 2 seen by its style.
+    // Only the style is asked: an element of size zero or outside the viewport is 2.
+    const SEEN = { visibilityProperty: true, checkVisibilityCSS: true };
+    const check = Element.prototype.checkVisibility && method(Element.prototype.checkVisibility);
+    const measure = el => {
+      if (check?.(el, SEEN)) return 2;
+      if (check?.(el)) return 1;
+      const style = styleOf(el);
+      if (check ? style.display !== 'contents' : style.display === 'none' || !style.display) return stand(el);
+      if (style.display === 'contents' || !check) {
+        const up = parent(el);
+        if (!up || nodeType(up) === 1 && !look(up)) return 0;
+      }
+      return style.visibility === 'visible' ? 2 : 1;
+    };
+    // stand finds who is painted in the place of an element that has no box of its own: an option's list, an area's image.
+    const stand = el => {
+      const name = localName(el);
+      if (name === 'option' || name === 'optgroup') {
+        const list = el.closest('select');
+        return list && !hiddenByAuthor(el, list) ? look(list) : 0;
+      }
+      if (name === 'area') {
+        const map = el.closest('map'), id = map && (getAttribute(map, 'name') || getAttribute(map, 'id'));
+        const image = id && tree(el).querySelector(`img[usemap="#${CSS.escape(id)}"]`);
+        return image ? look(image) : 0;
+      }
+      return 0;
+    };
+    const hiddenByAuthor = (el, upTo) => {
+      for (let n = el; n && n !== upTo; n = parentNode(n)) if (hasAttribute(n, 'hidden') || n.style?.display === 'none') return true;
+      return false;
+    };
+    const look = el => {
+      if (!looks) return measure(el);
+      let seen = looks.get(el);
+      if (seen === undefined) looks.set(el, seen = measure(el));
+      return seen;
+    };
+
+    // rendered: the element has a box, or stands for one (`display: contents`, options, areas).
+    const rendered = el => isConnected(el) && look(el) > 0;
+
+    // visible: someone could see it. Its style shows it, and it or something in it takes up room.
+    const visible = el => {
+      if (!isConnected(el) || look(el) < 2) return false;
+      const box = rectOf(el);
+      if (box.width > 0 && box.height > 0) return true;
+      for (const c of children(el)) {
+        if (nodeType(c) === 1 ? visible(c) : nodeType(c) === 3 && textVisible(c)) return true;
+      }
+      return localName(el) === 'option' || localName(el) === 'area';
+    };
+    const textVisible = text => {
+      if (!/\S/.test(text.data)) return false;
+      const range = document.createRange();
+      range.selectNodeContents(text);
+      const box = range.getBoundingClientRect();
+      return box.width > 0 && box.height > 0;
+    };
+
+    // text is what a person reads below a node: like innerText, but through shadow roots and slots. Nothing hidden is in it.
+    // Parts of the page without shadow roots are left to innerText itself, which the browser computes fastest.
+    const innerText = getter(HTMLElement.prototype, 'innerText');
+    const BLOCK = /^(block|flex|grid|table|list-item|flow-root)/;
+    const text = (node = document.body ?? document.documentElement) => frozen(() => {
+      if (!node) return '';
+      const type = nodeType(node);
+      if (type === 3) { const up = parent(node); return up && look(up) === 2 ? node.data.replace(SPACE, ' ') : ''; }
+      if (type !== 1 || !rendered(node)) return '';
+      const spine = new Set();
+      for (const host of deepHosts(node)) for (let n = host; n && !spine.has(n); n = parent(n)) { spine.add(n); if (n === node) break; }
+      return spine.size || !(node instanceof HTMLElement) || assigned(node)
+        ? tidy(pieces(node, spine)) : innerText(node);
+    });
+    const tidy = s => s.replace(/[\t ]*\n[\t ]*/g, '\n').replace(/\n{3,}/g, '\n\n').trim();
+    const deepHosts = under => {
+      const out = shadow(under) ? [under] : [];
+      for (const root of out.length ? [under, shadow(under)] : [under]) for (const h of hosts(root)) out.push(...deepHosts(h));
+      return out;
+    };
+    const SILENT = new Set(['script', 'style', 'template', 'noscript', 'title', 'head']);
+    const pieces = (top, spine) => {
+      let out = '';
+      const stack = [{ kids: children(top), at: 0, end: '' }];
+      while (stack.length) {
+        const frame = stack[stack.length - 1];
+        if (frame.at === frame.kids.length) { out += frame.end; stack.pop(); continue; }
+        const node = frame.kids[frame.at++], type = nodeType(node);
+        if (type === 3) { const up = parentNode(node); if (nodeType(up) !== 1 || look(up) === 2) out += node.data.replace(SPACE, ' '); continue; }
+        if (type !== 1 || SILENT.has(localName(node)) || !look(node)) continue;
+        const brk = BLOCK.test(styleOf(node).display) ? '\n' : '';
+        if (spine.has(node) || !(node instanceof HTMLElement) || localName(node) === 'slot') {
+          out += brk;
+          stack.push({ kids: children(node), at: 0, end: brk });
+        } else if (localName(node) === 'br') out += '\n';
+        else out += brk + innerText(node) + brk;
+      }
+      return out;
+    };
+
+    // closedCandidates lists elements that may hold a closed root nobody handed over yet, for a driver that can ask.
+    // closedSigns keeps of them those that show signs of one: they paint, and none of their own children do.
+    const HOSTS = 'article,aside,blockquote,div,footer,h1,h2,h3,h4,h5,h6,header,main,nav,p,section,span';
+    const emptyHosts = HOSTS.split(',').map(n => `${n}:empty`).join(',');
+    const unasked = el => !closedRoots.has(el) && !shadow(el);
+    const custom = el => localName(el).includes('-') && el instanceof HTMLElement && el.matches(':defined');
+    const orphaned = el => {
+      for (let c = firstChild(el); c; c = nextSibling(c)) {
+        if (nodeType(c) === 1 && !SILENT.has(localName(c))) return styleOf(c).display === '';
+      }
+      return false;
+    };
+    const closedCandidates = (limit = 500) => {
+      const out = [], visit = root => {
+        for (const el of all(root, '*')) {
+          if (out.length >= limit) return;
+          const root = shadow(el);
+          if (root) visit(root);
+          else if (custom(el) && unasked(el)) out.push(el);
+        }
+        for (const el of all(root, emptyHosts)) {
+          if (out.length >= limit) return;
+          if (unasked(el) && el.offsetHeight > 0 && !out.includes(el)) out.push(el);
+        }
+        for (const el of all(root, HOSTS)) {
+          if (out.length >= limit) return;
+          if (firstChild(el) && unasked(el) && orphaned(el)) out.push(el);
+        }
+      };
+      visit(document);
+      return out;
+    };
+    const closedSigns = () => frozen(() => closedCandidates().filter(el => {
+      if (look(el) < 2) return false;
+      if (!custom(el)) return orphaned(el);
+      const box = rectOf(el);
+      if (!(box.width > 0 && box.height > 0)) return false;
+      for (let c = firstChild(el); c; c = nextSibling(c)) {
+        if (nodeType(c) === 3 ? textVisible(c) : nodeType(c) === 1 && look(c) > 0) return false;
+      }
+      return true;
+    }));
+
+    return {
+      text, closedCandidates, closedSigns, children, parent, contains, shadow, adopt, assigned, queryAll, frozen, look, rendered, visible, byId, tree, hosts, all,
+      firstChild, nextSibling, parentNode, nodeType, localName, getAttribute, hasAttribute, rectOf, styleOf, isElement, isConnected,
+      closedRoots,
+    };
+  })();
