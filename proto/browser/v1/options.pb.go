@@ -549,6 +549,14 @@ var file_browser_v1_options_proto_extTypes = []protoimpl.ExtensionInfo{
 		Tag:           "bytes,50102,opt,name=field",
 		Filename:      "browser/v1/options.proto",
 	},
+	{
+		ExtendedType:  (*descriptorpb.EnumValueOptions)(nil),
+		ExtensionType: (*string)(nil),
+		Field:         50103,
+		Name:          "browser.v1.word",
+		Tag:           "bytes,50103,opt,name=word",
+		Filename:      "browser/v1/options.proto",
+	},
 }
 
 // Extension fields to descriptorpb.MethodOptions.
@@ -565,6 +573,14 @@ var (
 	//
 	// optional browser.v1.FieldSpec field = 50102;
 	E_Field = &file_browser_v1_options_proto_extTypes[1]
+)
+
+// Extension fields to descriptorpb.EnumValueOptions.
+var (
+	// How the value is written, where that is not the lower-case rest of its name.
+	//
+	// optional string word = 50103;
+	E_Word = &file_browser_v1_options_proto_extTypes[2]
 )
 
 var File_browser_v1_options_proto protoreflect.FileDescriptor
@@ -629,7 +645,8 @@ const file_browser_v1_options_proto_rawDesc = "" +
 	"\tLANE_PAGE\x10\x01\x12\x10\n" +
 	"\fLANE_SESSION\x10\x02:P\n" +
 	"\x06method\x12\x1e.google.protobuf.MethodOptions\x18\xb5\x87\x03 \x01(\v2\x16.browser.v1.MethodSpecR\x06method:L\n" +
-	"\x05field\x12\x1d.google.protobuf.FieldOptions\x18\xb6\x87\x03 \x01(\v2\x15.browser.v1.FieldSpecR\x05fieldB7Z5github.com/droverhq/drover/proto/browser/v1;browserv1b\x06proto3"
+	"\x05field\x12\x1d.google.protobuf.FieldOptions\x18\xb6\x87\x03 \x01(\v2\x15.browser.v1.FieldSpecR\x05field:7\n" +
+	"\x04word\x12!.google.protobuf.EnumValueOptions\x18\xb7\x87\x03 \x01(\tR\x04wordB7Z5github.com/droverhq/drover/proto/browser/v1;browserv1b\x06proto3"
 
 var (
 	file_browser_v1_options_proto_rawDescOnce sync.Once
@@ -646,13 +663,14 @@ func file_browser_v1_options_proto_rawDescGZIP() []byte {
 var file_browser_v1_options_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_browser_v1_options_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_browser_v1_options_proto_goTypes = []any{
-	(Tier)(0),                          // 0: browser.v1.Tier
-	(Answerer)(0),                      // 1: browser.v1.Answerer
-	(Lane)(0),                          // 2: browser.v1.Lane
-	(*MethodSpec)(nil),                 // 3: browser.v1.MethodSpec
-	(*FieldSpec)(nil),                  // 4: browser.v1.FieldSpec
-	(*descriptorpb.MethodOptions)(nil), // 5: google.protobuf.MethodOptions
-	(*descriptorpb.FieldOptions)(nil),  // 6: google.protobuf.FieldOptions
+	(Tier)(0),                             // 0: browser.v1.Tier
+	(Answerer)(0),                         // 1: browser.v1.Answerer
+	(Lane)(0),                             // 2: browser.v1.Lane
+	(*MethodSpec)(nil),                    // 3: browser.v1.MethodSpec
+	(*FieldSpec)(nil),                     // 4: browser.v1.FieldSpec
+	(*descriptorpb.MethodOptions)(nil),    // 5: google.protobuf.MethodOptions
+	(*descriptorpb.FieldOptions)(nil),     // 6: google.protobuf.FieldOptions
+	(*descriptorpb.EnumValueOptions)(nil), // 7: google.protobuf.EnumValueOptions
 }
 var file_browser_v1_options_proto_depIdxs = []int32{
 	0, // 0: browser.v1.MethodSpec.tier:type_name -> browser.v1.Tier
@@ -660,12 +678,13 @@ var file_browser_v1_options_proto_depIdxs = []int32{
 	2, // 2: browser.v1.MethodSpec.lane:type_name -> browser.v1.Lane
 	5, // 3: browser.v1.method:extendee -> google.protobuf.MethodOptions
 	6, // 4: browser.v1.field:extendee -> google.protobuf.FieldOptions
-	3, // 5: browser.v1.method:type_name -> browser.v1.MethodSpec
-	4, // 6: browser.v1.field:type_name -> browser.v1.FieldSpec
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	5, // [5:7] is the sub-list for extension type_name
-	3, // [3:5] is the sub-list for extension extendee
+	7, // 5: browser.v1.word:extendee -> google.protobuf.EnumValueOptions
+	3, // 6: browser.v1.method:type_name -> browser.v1.MethodSpec
+	4, // 7: browser.v1.field:type_name -> browser.v1.FieldSpec
+	8, // [8:8] is the sub-list for method output_type
+	8, // [8:8] is the sub-list for method input_type
+	6, // [6:8] is the sub-list for extension type_name
+	3, // [3:6] is the sub-list for extension extendee
 	0, // [0:3] is the sub-list for field type_name
 }
 
@@ -681,7 +700,7 @@ func file_browser_v1_options_proto_init() {
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_browser_v1_options_proto_rawDesc), len(file_browser_v1_options_proto_rawDesc)),
 			NumEnums:      3,
 			NumMessages:   2,
-			NumExtensions: 2,
+			NumExtensions: 3,
 			NumServices:   0,
 		},
 		GoTypes:           file_browser_v1_options_proto_goTypes,

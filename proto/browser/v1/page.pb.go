@@ -4118,10 +4118,10 @@ const file_browser_v1_page_proto_rawDesc = "" +
 	"\x04type\x18\x03 \x01(\tR\x04type\x12+\n" +
 	"\x0eunserializable\x18\x04 \x01(\tH\x00R\x0eunserializable\x88\x01\x01\x12/\n" +
 	"\bwarnings\x18\x0f \x03(\v2\x13.browser.v1.WarningR\bwarningsB\x11\n" +
-	"\x0f_unserializable*z\n" +
+	"\x0f_unserializable*\x96\x01\n" +
 	"\x0eSnapshotFormat\x12\x1f\n" +
-	"\x1bSNAPSHOT_FORMAT_UNSPECIFIED\x10\x00\x12*\n" +
-	"&SNAPSHOT_FORMAT_JCODE_PAGE_SNAPSHOT_V1\x10\x01\x12\x1b\n" +
+	"\x1bSNAPSHOT_FORMAT_UNSPECIFIED\x10\x00\x12F\n" +
+	"&SNAPSHOT_FORMAT_JCODE_PAGE_SNAPSHOT_V1\x10\x01\x1a\x1a\xba\xbb\x18\x16jcode.page_snapshot.v1\x12\x1b\n" +
 	"\x17SNAPSHOT_FORMAT_OUTLINE\x10\x02*_\n" +
 	"\bTristate\x12\x18\n" +
 	"\x14TRISTATE_UNSPECIFIED\x10\x00\x12\x11\n" +
