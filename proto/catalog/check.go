@@ -166,8 +166,9 @@ func checkOne(v protoreflect.Value, fd protoreflect.FieldDescriptor, spec *brows
 		return checkRange(float64(v.Int()), spec, name)
 	case protoreflect.DoubleKind, protoreflect.FloatKind:
 		return checkRange(v.Float(), spec, name)
+	default:
+		return nil
 	}
-	return nil
 }
 
 func checkRange(n float64, spec *browserv1.FieldSpec, name string) *fault.Error {

@@ -27,23 +27,39 @@ func TestMarshal(t *testing.T) {
 		msg  proto.Message
 		want string
 	}{
-		{"fields without presence are written, optional ones left out", &browserv1.ClickResponse{PageId: "p"},
-			`{"page_id":"p","clicked":false,"navigation_occurred":false,"url":"","new_page_ids":[],"warnings":[]}`},
-		{"a target is flat", &browserv1.ClickRequest{SessionId: "s", Target: &browserv1.Target{Selector: proto.String("a")}, Modifiers: []browserv1.Modifier{browserv1.Modifier_MODIFIER_CONTROL}},
-			`{"session_id":"s","selector":"a","modifiers":["control"],"force":false}`},
-		{"a target inside a drag is not", &browserv1.DragRequest{From: &browserv1.Target{Position: &browserv1.Position{X: 1.5, Y: -2}}},
-			`{"session_id":"","from":{"position":{"x":1.5,"y":-2}}}`},
+		{
+			"fields without presence are written, optional ones left out", &browserv1.ClickResponse{PageId: "p"},
+			`{"page_id":"p","clicked":false,"navigation_occurred":false,"url":"","new_page_ids":[],"warnings":[]}`,
+		},
+		{
+			"a target is flat", &browserv1.ClickRequest{SessionId: "s", Target: &browserv1.Target{Selector: proto.String("a")}, Modifiers: []browserv1.Modifier{browserv1.Modifier_MODIFIER_CONTROL}},
+			`{"session_id":"s","selector":"a","modifiers":["control"],"force":false}`,
+		},
+		{
+			"a target inside a drag is not", &browserv1.DragRequest{From: &browserv1.Target{Position: &browserv1.Position{X: 1.5, Y: -2}}},
+			`{"session_id":"","from":{"position":{"x":1.5,"y":-2}}}`,
+		},
 		{"a dialog that is not there is null", &browserv1.GetDialogResponse{}, `{"dialog":null,"warnings":[]}`},
-		{"a value that is not there is null", &browserv1.EvalResponse{PageId: "p", Type: "undefined", Unserializable: proto.String("undefined")},
-			`{"page_id":"p","value":null,"type":"undefined","unserializable":"undefined","warnings":[]}`},
-		{"a word with dots", &browserv1.Snapshot{Format: browserv1.SnapshotFormat_SNAPSHOT_FORMAT_JCODE_PAGE_SNAPSHOT_V1},
-			`{"format":"jcode.page_snapshot.v1","nodes":[],"removed_refs":[]}`},
-		{"bytes, 64 bits", &browserv1.GetArtifactResponse{Data: []byte("hi?"), Size: 1 << 53, Eof: true},
-			`{"data":"aGk/","media_type":"","size":9007199254740992,"eof":true,"warnings":[]}`},
-		{"a time", &browserv1.Session{CreatedAt: timestamppb.New(time.Date(2031, 2, 9, 18, 45, 0, 5e6, time.UTC)), State: browserv1.SessionState_SESSION_STATE_LOST},
-			`{"session_id":"","client_session_id":"","provider_id":"","browser_family":"","state":"lost","created_at":"2031-02-09T18:45:00.005Z"}`},
-		{"maps in order of keys", &browserv1.GetStorageResponse{Items: map[string]string{"b": "2", "a": "\"\\\n\u2028\x00é"}},
-			`{"items":{"a":"\"\\\n` + "\u2028" + `\u0000é","b":"2"},"warnings":[]}`},
+		{
+			"a value that is not there is null", &browserv1.EvalResponse{PageId: "p", Type: "undefined", Unserializable: proto.String("undefined")},
+			`{"page_id":"p","value":null,"type":"undefined","unserializable":"undefined","warnings":[]}`,
+		},
+		{
+			"a word with dots", &browserv1.Snapshot{Format: browserv1.SnapshotFormat_SNAPSHOT_FORMAT_JCODE_PAGE_SNAPSHOT_V1},
+			`{"format":"jcode.page_snapshot.v1","nodes":[],"removed_refs":[]}`,
+		},
+		{
+			"bytes, 64 bits", &browserv1.GetArtifactResponse{Data: []byte("hi?"), Size: 1 << 53, Eof: true},
+			`{"data":"aGk/","media_type":"","size":9007199254740992,"eof":true,"warnings":[]}`,
+		},
+		{
+			"a time", &browserv1.Session{CreatedAt: timestamppb.New(time.Date(2031, 2, 9, 18, 45, 0, 5e6, time.UTC)), State: browserv1.SessionState_SESSION_STATE_LOST},
+			`{"session_id":"","client_session_id":"","provider_id":"","browser_family":"","state":"lost","created_at":"2031-02-09T18:45:00.005Z"}`,
+		},
+		{
+			"maps in order of keys", &browserv1.GetStorageResponse{Items: map[string]string{"b": "2", "a": "\"\\\n\u2028\x00é"}},
+			`{"items":{"a":"\"\\\n` + "\u2028" + `\u0000é","b":"2"},"warnings":[]}`,
+		},
 		{"numbers as JSON writes them", &browserv1.Position{X: 1e21, Y: math.NaN()}, `{"x":1e+21,"y":null}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,3 +1,5 @@
+// Package browserv1 is the protocol: every message and method, generated from the .proto files beside it. The messages are
+// the domain types of all of Drover.
 package browserv1
 
 import _ "embed"

@@ -1,0 +1,91 @@
+# One door to the house. `make help` lists what is behind it.
+SHELL := /bin/bash
+GO ?= go
+BUF_VERSION := 1.75.0
+GOLANGCI_VERSION := v2.15.0
+TOOLS := $(CURDIR)/.tools
+BUF := $(TOOLS)/node_modules/.bin/buf
+GOLANGCI := $(TOOLS)/bin/golangci-lint-$(GOLANGCI_VERSION)
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+COMMANDS := $(notdir $(wildcard cmd/*))
+# The packages whose tests start browsers. They run one after another: browsers side by side would measure each other.
+FUZZTIME ?= 20s
+
+# $(call apt,command that must exist,packages) installs Debian packages when the command is missing.
+define apt
+	@if ! command -v $(1) >/dev/null 2>&1; then \
+	  echo "==> Debian packages: $(2)"; \
+	  if ! command -v apt-get >/dev/null; then echo "$(1) is missing and there is no apt-get; install $(2) by hand" >&2; exit 1; fi; \
+	  SUDO=$$([ "$$(id -u)" = 0 ] || echo sudo); \
+	  $$SUDO apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$SUDO apt-get install -y -qq --no-install-recommends $(2) >/dev/null; \
+	fi
+endef
+
+.PHONY: help setup setup-go setup-buf setup-browsers setup-lint demo build gen lint fmt test fuzz bench clean
+
+help: ## List the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: setup-go setup-buf setup-browsers ## Install what building, generating and testing need (Debian)
+
+setup-go:
+	@command -v $(GO) >/dev/null || { echo "Go 1.26 or newer is needed: https://go.dev/doc/install" >&2; exit 1; }
+	@echo "==> Go modules"
+	@$(GO) mod download
+
+setup-buf: $(BUF)
+$(BUF):
+	$(call apt,npm,nodejs npm)
+	@echo "==> buf $(BUF_VERSION) (from npm, into .tools)"
+	@mkdir -p $(TOOLS) && npm install --silent --no-fund --no-audit --prefix $(TOOLS) @bufbuild/buf@$(BUF_VERSION)
+
+setup-browsers:
+	$(call apt,chromium,chromium fonts-liberation)
+	@echo "==> $$(chromium --version 2>/dev/null)"
+
+setup-lint: $(GOLANGCI)
+$(GOLANGCI):
+	@echo "==> golangci-lint $(GOLANGCI_VERSION) (built from source into .tools; a minute or two)"
+	@mkdir -p $(TOOLS)/bin && GOBIN=$(TOOLS)/bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	@mv $(TOOLS)/bin/golangci-lint $@
+
+demo: setup-go setup-browsers build ## Show the main job on a real browser, installing what is missing
+	@echo
+	@bin/drover demo
+
+build: ## Build every command into bin/
+	@mkdir -p bin
+	@echo "==> build: $(COMMANDS)"
+	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(addprefix ./cmd/,$(COMMANDS))
+
+gen: setup-buf ## Write what is derived from the protocol: Go code, descriptor image, method reference
+	$(BUF) format -w
+	$(BUF) lint
+	$(BUF) generate
+	$(BUF) build -o proto/browser/v1/image.binpb
+	$(GO) test ./proto/catalog -run TestReferenceIsFresh -update
+
+lint: setup-lint setup-buf ## Check style, imports and common faults
+	$(BUF) lint
+	$(BUF) format -d --exit-code >/dev/null
+	$(GOLANGCI) run ./...
+
+fmt: ## Format Go and proto files
+	$(GO) tool gofumpt -w $$(git ls-files '*.go' | grep -v '\.pb\.go$$')
+	@[ ! -x $(BUF) ] || $(BUF) format -w
+
+test: setup build ## Run the whole suite, real browsers included, installing what is missing
+	@echo "==> test"
+	$(GO) test -race -shuffle=on -p 1 -timeout 20m ./...
+
+fuzz: ## Fuzz where bytes come in, FUZZTIME each
+	@set -e; for pkg in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$pkg 2>/dev/null | grep '^Fuzz' || true); do \
+	    echo "==> $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$pkg; done; done
+
+bench: build setup-browsers ## Measure: codec, broker and plugin hop, page engine, provider, memory
+	$(GO) test -run '^$$' -bench . -benchmem -p 1 ./...
+
+clean: ## Remove what was built
+	rm -rf bin .tools
