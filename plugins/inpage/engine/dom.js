@@ -122,12 +122,24 @@
       return out;
     };
 
-    // fresh forgets what was measured; frozen runs fn while the document cannot change, so that measures are taken once.
-    let looks = null;
+    // frozen runs fn while the document cannot change, so that what is measured or computed inside is so only once.
+    // memo makes a function of an element that remembers its answers as long as the outermost frozen lasts.
+    let frozenNow = false;
+    const memories = [];
     const frozen = fn => {
-      if (looks) return fn();
-      looks = new Map();
-      try { return fn(); } finally { looks = null; }
+      if (frozenNow) return fn();
+      frozenNow = true;
+      try { return fn(); } finally { frozenNow = false; for (const m of memories) m.clear(); }
+    };
+    const memo = compute => {
+      const known = new Map();
+      memories.push(known);
+      return el => {
+        if (!frozenNow) return compute(el);
+        let v = known.get(el);
+        if (v === undefined) known.set(el, v = compute(el));
+        return v;
+      };
     };
 
     // look says how an element is painted: 0 not at all, 1 boxed but `visibility: hidden`, 2 seen by its style.
@@ -163,12 +175,7 @@
       for (let n = el; n && n !== upTo; n = parentNode(n)) if (hasAttribute(n, 'hidden') || n.style?.display === 'none') return true;
       return false;
     };
-    const look = el => {
-      if (!looks) return measure(el);
-      let seen = looks.get(el);
-      if (seen === undefined) looks.set(el, seen = measure(el));
-      return seen;
-    };
+    const look = memo(measure);
 
     // rendered: the element has a box, or stands for one (`display: contents`, options, areas).
     const rendered = el => isConnected(el) && look(el) > 0;
@@ -275,7 +282,7 @@
     }));
 
     return {
-      text, closedCandidates, closedSigns, children, parent, contains, shadow, adopt, assigned, queryAll, frozen, look, rendered, visible, byId, tree, hosts, all,
+      text, closedCandidates, closedSigns, children, parent, contains, shadow, adopt, assigned, queryAll, frozen, memo, look, rendered, visible, byId, tree, hosts, all,
       firstChild, nextSibling, parentNode, nodeType, localName, getAttribute, hasAttribute, rectOf, styleOf, isElement, isConnected,
       closedRoots,
     };

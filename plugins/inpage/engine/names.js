@@ -1,0 +1,274 @@
+
+  // names computes accessible names and descriptions (accname 1.2, with HTML-AAM's and SVG-AAM's own sources of a name).
+  const names = (() => {
+    const { localName, getAttribute, hasAttribute, nodeType, firstChild, nextSibling, styleOf, look, byId, all } = dom;
+    const { filled } = roles;
+
+    const FROM_CONTENT = new Set(['button', 'cell', 'checkbox', 'columnheader', 'gridcell', 'heading', 'link', 'menuitem',
+      'menuitemcheckbox', 'menuitemradio', 'option', 'radio', 'rowheader', 'switch', 'tab', 'tooltip', 'treeitem',
+      'doc-backlink', 'doc-biblioref', 'doc-glossref', 'doc-noteref']);
+    // Text of these is not part of the name of what contains them.
+    const APART = new Set(['script', 'style', 'template', 'noscript', 'head', 'datalist', 'iframe', 'frame', 'object', 'embed', 'audio', 'video', 'canvas']);
+    const DEEP = 200;
+
+    // References: the elements that an attribute of ids names, in order.
+    const referred = (el, attribute) => {
+      const ids = getAttribute(el, attribute);
+      if (!ids) return [];
+      return ids.split(/\s+/).map(id => byId(el, id)).filter(Boolean);
+    };
+
+    // owned maps an element to what it shows by aria-owns; an element is owned once, by the first painted claimant.
+    const claims = dom.memo(root => {
+      const owns = new Map(), owner = new Map();
+      for (const el of all(root, '[aria-owns]')) {
+        if (!look(el) || hiddenFromAll(el)) continue;
+        const list = referred(el, 'aria-owns').filter(o => o !== el && !owner.has(o) && !dom.contains(o, el));
+        for (const o of list) owner.set(o, el);
+        if (list.length) owns.set(el, list);
+      }
+      return { owns, owner };
+    });
+    const hiddenFromAll = el => {
+      for (let n = el; n && nodeType(n) === 1; n = dom.parent(n)) if (getAttribute(n, 'aria-hidden') === 'true') return true;
+      return false;
+    };
+    const NOTHING = { owns: new Map(), owner: new Map() };
+    const owning = dom.memo(root => all(root, '[aria-owns]').length > 0);
+    const claimsOf = node => { const root = dom.tree(node); return owning(root) ? claims(root) : NOTHING; };
+    // kids are the children as accessibility sees them: the flat tree with aria-owns applied.
+    const kids = node => {
+      const list = dom.children(node), { owns, owner } = claimsOf(node);
+      if (!owner.size) return list;
+      const out = list.filter(c => !owner.has(c) || owner.get(c) === node && !owns.get(node)?.includes(c));
+      const mine = owns.get(node);
+      return mine ? out.concat(mine) : out;
+    };
+
+    // Generated content: the strings of ::before and ::after, or their alternative text. Asked only where a style sheet may make some.
+    const generates = dom.memo(root => {
+      const sheets = [...(root.styleSheets ?? []), ...(root.adoptedStyleSheets ?? [])];
+      let budget = 4000;
+      const scan = rules => {
+        for (const rule of rules) {
+          if (--budget < 0) return true;
+          if (rule.selectorText && /:(before|after)/.test(rule.selectorText)) return true;
+          if (rule.styleSheet) { if (readable(rule.styleSheet)) return true; } else if (rule.cssRules?.length && scan(rule.cssRules)) return true;
+        }
+        return false;
+      };
+      const readable = sheet => { try { return scan(sheet.cssRules); } catch { return true; } };
+      return sheets.some(readable) || root !== document && root.host && generates(dom.tree(root.host));
+    });
+    const STRING = /"((?:[^"\\]|\\.)*)"/g;
+    const generated = (el, which) => {
+      if (localName(el) === 'q') { const own = generated0(el, which); return own || (which === '::before' ? '“' : '”'); }
+      return generates(dom.tree(el)) ? generated0(el, which) : '';
+    };
+    const generated0 = (el, which) => {
+      const style = styleOf(el, which), content = style.content;
+      if (!content || content === 'none' || content === 'normal') return '';
+      const slash = splitAlternative(content), source = slash ?? content;
+      let out = '';
+      for (const m of source.matchAll(STRING)) out += m[1].replace(/\\(["\\])/g, '$1');
+      if (out && /^(block|flex|grid|table|list-item)/.test(style.display) && style.float !== 'none' === false) return ` ${out} `;
+      return out;
+    };
+    // splitAlternative is what follows the slash of `content: "→" / "next"`, or null.
+    const splitAlternative = content => {
+      const bare = content.replace(STRING, s => '_'.repeat(s.length)), at = bare.indexOf(' / ');
+      return at < 0 ? null : content.slice(at + 3);
+    };
+
+    const INLINE = /^(inline|contents|ruby|none|$)/;
+    const block = el => {
+      if (!(el instanceof HTMLElement)) return false;
+      const display = styleOf(el).display;
+      return !INLINE.test(display) || /^inline-(block|flex|grid|table)/.test(display);
+    };
+
+    // content joins what the children of a node say. visit holds what was said already, so that cycles end.
+    const content = (el, ctx) => {
+      if (ctx.depth > DEEP) return el.textContent ?? '';
+      let out = generated(el, '::before');
+      const below = { ...ctx, depth: ctx.depth + 1, root: null };
+      for (const c of kids(el)) {
+        const type = nodeType(c);
+        if (type === 3) { if (ctx.shown || seenText(el)) out += c.data; } else if (type === 1) {
+          if (localName(c) === 'br') { out += ' '; continue; }
+          const said = part(c, below);
+          if (said) out += block(c) ? ` ${said} ` : said;
+          else if (block(c) && look(c)) out += ' ';
+        }
+      }
+      return out + generated(el, '::after');
+    };
+    const seenText = el => localName(el) === 'slot' || look(el) === 2;
+
+    // part is what an element inside a name says.
+    const part = (el, ctx) => {
+      if (ctx.visited.has(el) || APART.has(localName(el))) return '';
+      if (!ctx.shown && (getAttribute(el, 'aria-hidden') === 'true' || !look(el) && localName(el) !== 'slot')) return '';
+      ctx.visited.add(el);
+      const role = roles.of(el);
+      if (!ctx.referred) { const by = labelledby(el, ctx); if (by) return by; }
+      const value = embedded(el, role);
+      if (value !== null) return value;
+      return own(el, role, ctx, true);
+    };
+
+    // embedded is the value of a control inside a label (accname step 2C), or null.
+    const embedded = (el, role) => {
+      const name = localName(el);
+      switch (role) {
+        case 'textbox': case 'searchbox':
+          if (name === 'input' && el.type === 'password') return '•'.repeat(el.value.length);
+          return name === 'input' || name === 'textarea' ? el.value : el.textContent ?? '';
+        case 'combobox': case 'listbox': {
+          if (name === 'select') return [...el.selectedOptions].map(o => optionName(o)).join(' ');
+          if (name === 'input') return el.value;
+          const chosen = [...all(el, '[role=option]')].filter(o => getAttribute(o, 'aria-selected') === 'true');
+          if (chosen.length) return chosen.map(o => of(o)).join(' ');
+          return role === 'combobox' ? el.textContent ?? '' : '';
+        }
+        case 'slider': case 'spinbutton': case 'scrollbar': case 'progressbar': case 'meter': {
+          const text = getAttribute(el, 'aria-valuetext') ?? getAttribute(el, 'aria-valuenow');
+          if (text !== null) return text;
+          return name === 'input' ? el.value : name === 'meter' || name === 'progress' ? String(el.value) : null;
+        }
+      }
+      return null;
+    };
+    const optionName = o => getAttribute(o, 'aria-label') || o.label || o.text;
+
+    const labelledby = (el, ctx) => {
+      if (!hasAttribute(el, 'aria-labelledby')) return '';
+      const said = [];
+      for (const to of referred(el, 'aria-labelledby')) {
+        const visited = new Set();
+        const inner = { ...ctx, visited, referred: true, shown: !look(to) || getAttribute(to, 'aria-hidden') === 'true' || look(to) === 1, depth: ctx.depth + 1 };
+        visited.add(to);
+        const role = roles.of(to);
+        const value = to === el ? null : embedded(to, role);
+        const text = squash(value ?? own(to, role, inner, true));
+        if (text) said.push(text);
+      }
+      return said.join(' ');
+    };
+
+    // own is what an element says of itself, without aria-labelledby. inside: as part of another name, where every role
+    // may speak by its content.
+    const own = (el, role, ctx, inside) => {
+      const label = getAttribute(el, 'aria-label');
+      if (label !== null && label.trim() !== '') return label;
+      const silenced = role === 'none';
+      const text = silenced && !inside ? '' : host(el, role, ctx);
+      if (text !== null && squash(text) !== '') return text;
+      if (text === null || text === '' ) {
+        if (inside || FROM_CONTENT.has(role)) {
+          const said = content(el, ctx);
+          if (squash(said) !== '') return said;
+        }
+      }
+      return late(el, role, inside);
+    };
+
+    // late is the last resort: the title, then a placeholder.
+    const late = (el, role, inside) => {
+      const title = getAttribute(el, 'title');
+      if (title !== null && title.trim() !== '' && !(inside && role === 'none')) return title;
+      const name = localName(el);
+      if (name === 'input' || name === 'textarea') {
+        const hint = getAttribute(el, 'placeholder');
+        if (hint && (name === 'textarea' || /^(text|search|url|tel|email|password|number)$/.test(el.type))) return hint;
+        const aria = getAttribute(el, 'aria-placeholder');
+        if (aria) return aria;
+      } else if (role === 'textbox' || role === 'searchbox') return getAttribute(el, 'aria-placeholder') ?? '';
+      return '';
+    };
+
+    const childNamed = (el, name) => { for (let c = firstChild(el); c; c = nextSibling(c)) if (nodeType(c) === 1 && localName(c) === name) return c; return null; };
+    const through = (el, ctx) => {
+      if (!el || ctx.visited.has(el)) return '';
+      return part(el, { ...ctx, depth: ctx.depth + 1 });
+    };
+
+    // labelled is the text of the labels of a form control.
+    const labelled = (el, ctx) => {
+      const list = el.labels;
+      if (!list?.length) return '';
+      const said = [];
+      for (const label of list) {
+        const text = squash(through(label, { ...ctx, visited: new Set([el]), label: true }));
+        if (text) said.push(text);
+      }
+      return said.join(' ');
+    };
+
+    // host is the name that the language of the element gives it: null when it has no such way.
+    const host = (el, role, ctx) => {
+      const name = localName(el);
+      if (el instanceof SVGElement) {
+        const title = childNamed(el, 'title');
+        if (title && /\S/.test(title.textContent)) return title.textContent;
+        if (name === 'a') return getAttribute(el, 'xlink:title');
+        return null;
+      }
+      switch (name) {
+        case 'input': {
+          const said = labelled(el, ctx);
+          if (said) return said;
+          switch (el.type) {
+            case 'submit': return el.value || getAttribute(el, 'title') || 'Submit';
+            case 'reset': return el.value || getAttribute(el, 'title') || 'Reset';
+            case 'button': return el.value;
+            case 'image': return getAttribute(el, 'alt') || getAttribute(el, 'value') || getAttribute(el, 'title') || 'Submit';
+            case 'file': return getAttribute(el, 'title') || (el.multiple ? 'Choose Files' : 'Choose File');
+          }
+          return '';
+        }
+        case 'select': case 'textarea': case 'meter': case 'progress': case 'output': return labelled(el, ctx);
+        case 'button': return labelled(el, ctx) || null;
+        case 'img': case 'area': return getAttribute(el, 'alt') ?? (name === 'img' ? captioned(el, ctx) : null);
+        case 'fieldset': return through(childNamed(el, 'legend'), ctx) || null;
+        case 'figure': return through(childNamed(el, 'figcaption'), ctx) || null;
+        case 'table': return through(childNamed(el, 'caption'), ctx) || getAttribute(el, 'summary');
+        case 'optgroup': return getAttribute(el, 'label');
+        case 'option': return getAttribute(el, 'label') || null;
+        case 'dialog': break;
+      }
+      if (name.includes('-') && el.labels === undefined) return null;
+      return null;
+    };
+    const captioned = () => null;
+
+    // headed names a dialog after its first heading, where its author gave it no name.
+    const headed = (el, role, ctx) => {
+      if (role !== 'dialog' && role !== 'alertdialog') return '';
+      const first = all(el, 'h1,h2,h3,h4,h5,h6,[role=heading]')[0];
+      return first && look(first) === 2 ? squash(own(first, 'heading', { ...ctx, visited: new Set([el]) }, true)) : '';
+    };
+
+    const start = () => ({ visited: new Set(), referred: false, shown: false, depth: 0 });
+
+    // of is the accessible name of an element, white space collapsed; "" where it has none.
+    const of = dom.memo(el => {
+      const role = roles.of(el), ctx = start();
+      if (hasAttribute(el, 'aria-labelledby')) { const by = squash(labelledby(el, ctx)); if (by) return by; }
+      ctx.visited.add(el);
+      return squash(own(el, role, ctx, false)) || headed(el, role, ctx);
+    });
+
+    // inner is the text of an element as a name would say it, whatever its role.
+    const inner = el => { const ctx = start(); ctx.visited.add(el); return squash(content(el, ctx)); };
+
+    // description is what aria-describedby or aria-description adds, or a title that is not the name.
+    const description = el => {
+      const ids = referred(el, 'aria-describedby');
+      if (ids.length) return squash(ids.map(to => own(to, roles.of(to), { ...start(), referred: true, shown: !look(to), visited: new Set([to]) }, true)).join(' '));
+      const said = getAttribute(el, 'aria-description') ?? getAttribute(el, 'title') ?? '';
+      return squash(said) === of(el) ? '' : squash(said);
+    };
+
+    return { of, inner, description, kids, owning, claimsOf, FROM_CONTENT, optionName };
+  })();

@@ -1,0 +1,287 @@
+
+  // snapshot reads the page: one walk down the flat tree, without recursion, that asks of each element no more than it must.
+  const reader = (() => {
+    const { localName, getAttribute, hasAttribute, nodeType, firstChild, nextSibling, look, styleOf, shadow, assigned, rectOf } = dom;
+    const hasAttributes = Function.prototype.call.bind(Element.prototype.hasAttributes);
+
+    const SKIP = new Set(['script', 'style', 'template', 'noscript', 'head', 'title', 'meta', 'link', 'base', 'datalist', 'source', 'track',
+      'param', 'col', 'colgroup', 'defs', 'desc', 'metadata', 'clipPath', 'mask', 'linearGradient', 'radialGradient', 'pattern', 'filter', 'br', 'wbr', 'rp']);
+    // Elements without children that are painted.
+    const EMPTY = new Set(['input', 'textarea', 'img', 'iframe', 'frame', 'object', 'embed', 'video', 'audio', 'canvas', 'hr', 'meter', 'progress', 'area']);
+    // Elements whose text runs on in the line; all others part it.
+    const RUNS = new Set(('a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr output q ruby rb rt rtc s samp small ' +
+      'slot span strike strong sub sup time tt u var tspan textPath').split(' '));
+    const SHAPES = new Set(['circle', 'ellipse', 'line', 'path', 'polygon', 'polyline', 'rect', 'stop', 'use']);
+    const STATEFUL = new Set(['input', 'textarea', 'select', 'option', 'summary', 'button', 'meter', 'progress', 'details', 'dialog']);
+    const FLOWING = /^(inline|contents|ruby|$)/;
+
+    // What a walk knows of the part of the tree it is in.
+    const HIDDEN = 1, QUIET = 2, ACT = 4, BARRED = 8, UNSEEN = 16, LABEL = 32;
+
+    // Item is a node of the snapshot: an element that says something. items holds its nodes and the texts between them.
+    class Item {
+      constructor(el, role, up) {
+        this.el = el; this.role = role; this.up = up;
+        this.items = []; this.text = ''; this.run = '';
+        this.acts = false; this.hidden = false; this.holdsActing = false; this.kids = 0;
+        this.states = NONE; this.at = 0; this.told = null;
+      }
+      name() { return this.told ??= this.el ? nameOf(this) : ''; }
+      authored() { const el = this.el; return Boolean(el) && hasAttributes(el) && (roles.filled(el, 'aria-label') || hasAttribute(el, 'aria-labelledby')) && this.name() !== ''; }
+      shown() { return this.name() !== ''; }
+      // contentName: something clickable that is no control is called by what it shows, if that is short and holds no control.
+      contentName() { return this.role === 'generic' && !this.holdsActing && this.name() !== ''; }
+    }
+    const NONE = Object.freeze({});
+    const LONGEST = 200;
+    const nameOf = n => {
+      const name = names.of(n.el);
+      if (name || n.role !== 'generic' || !n.acts || n.holdsActing) return name;
+      const text = n.items.length ? names.inner(n.el) : n.text || names.inner(n.el);
+      return text.length <= LONGEST ? text : '';
+    };
+
+    // pointer says whether the page shows a hand over the element. Siblings of the same tag and class are asked once.
+    class Cursor {
+      constructor(hand) { this.hand = hand; this.kids = null; }
+      of(el, name, attributes, first) {
+        let key = name;
+        if (attributes) {
+          const list = el.getAttributeNames();
+          if (list.length > 1 || list[0] !== 'class') return new Cursor(styleOf(el).cursor === 'pointer');
+          key += `.${getAttribute(el, 'class')}`;
+        }
+        if (first) key += ':first';
+        const kids = this.kids ??= new Map();
+        let c = kids.get(key);
+        if (!c) kids.set(key, c = new Cursor(styleOf(el).cursor === 'pointer'));
+        return c;
+      }
+    }
+
+    // reachable: a field that is not painted itself but is operated through a label that is.
+    const reachable = (el, name) => name === 'input' && /^(checkbox|radio|file)$/.test(el.type) && [...(el.labels ?? [])].some(l => look(l) === 2);
+
+    const modalParts = () => {
+      let open;
+      try { open = dom.queryAll('dialog:modal').filter(d => look(d)); } catch { return null; }
+      if (!open.length) return null;
+      const path = new Set();
+      for (const d of open) for (let n = d; n; n = dom.parent(n)) path.add(n);
+      return { path, open: new Set(open) };
+    };
+
+    // read walks from top and gives the root item, how many nodes there are and the frames among them.
+    const read = ({ top, max, interactiveOnly }) => {
+      const root = new Item(null, 'document', null);
+      const modal = modalParts(), focus = states.focusedElement();
+      const frames = [];
+      const ownersExist = dom.all(document, '[aria-owns]').length > 0 || dom.hosts(document).length > 0;
+      const seenOwned = new Set();
+      let total = 1, kept = 1;
+      const limit = max > 0 ? max : Infinity;
+      const list = (el, role, up) => {
+        total++;
+        const n = new Item(el, role, up);
+        if (kept < limit) { n.at = kept++; flush(up); up.items.push(n); } else n.at = -1;
+        up.kids++;
+        return n;
+      };
+      // flush makes the text before a node an item of its own.
+      const flush = n => {
+        const text = n.run && squash(n.run);
+        n.run = '';
+        if (!text) return;
+        if (n.quiet) { n.text += (n.text ? ' ' : '') + text; return; }
+        n.items.push(text);
+        n.texts = true;
+      };
+      // close ends a node: the text of one that holds no other node is its own.
+      const close = n => {
+        if (n.items.length) flush(n); else { n.text = squash(n.run); n.run = ''; }
+      };
+
+      const joint = [];
+      const append = (n, data) => {
+        const run = n.run;
+        if (run && joint.length && !/\s$/.test(run) && !/^\s/.test(data)) {
+          for (let i = 0; i < joint.length && i < 6; i++) if (!FLOWING.test(styleOf(joint[i]).display)) { n.run += ' '; break; }
+        }
+        joint.length = 0;
+        n.run += data;
+      };
+
+      const stack = [];
+      const enter = (el, node, flags, cursor, label, owned) => {
+        let kids = null, next = null;
+        if (owned) kids = owned; else if (ownersExist && (shadow(el) || localName(el) === 'slot' || names.owning(dom.tree(el)))) kids = names.kids(el);
+        else next = firstChild(el);
+        stack.push({ el, kids, at: 0, next, node, flags, cursor, label, own: false, parts: false, first: true });
+        return stack[stack.length - 1];
+      };
+      const start = top ?? document.documentElement;
+      const base = new Cursor(top && dom.parent(top)?.nodeType === 1 ? styleOf(dom.parent(top)).cursor === 'pointer' : false);
+      enter(start, root, top && states.disabled(top) ? BARRED : 0, base, null, [start]);
+
+      while (stack.length) {
+        const f = stack[stack.length - 1];
+        let node;
+        if (f.kids) node = f.at < f.kids.length ? f.kids[f.at++] : null;
+        else { node = f.next; if (node) f.next = nextSibling(node); }
+        if (!node) {
+          stack.pop();
+          if (f.parts) f.node.run += ' '; else if (!f.own) joint.push(f.el);
+          if (f.own) { close(f.node); if (f.inline) joint.push(f.el); else if (f.node.up) f.node.up.run += ' '; }
+          continue;
+        }
+        const type = nodeType(node);
+        if (type === 3) {
+          if (f.flags & (HIDDEN | UNSEEN)) continue;
+          const data = node.data;
+          if (f.label && said(f.label, data)) continue;
+          append(f.node, data);
+          continue;
+        }
+        if (type !== 1) continue;
+        const el = node, name = localName(el);
+        if (SKIP.has(name)) { if (name === 'br') f.node.run += ' '; continue; }
+        const attributes = hasAttributes(el);
+        if (SHAPES.has(name) && !firstChild(el) && !hasAttribute(el, 'role') && !hasAttribute(el, 'aria-label') && !hasAttribute(el, 'tabindex') && !hasAttribute(el, 'onclick')) continue;
+        let flags = f.flags & ~UNSEEN;
+        if (name === 'slot') { if (f.flags & UNSEEN) flags |= UNSEEN; } else {
+          const seen = look(el);
+          if (seen === 0) {
+            if (!reachable(el, name)) continue;
+          } else if (seen === 1) flags |= UNSEEN;
+        }
+        if (ownersExist) { if (seenOwned.has(el)) continue; seenOwned.add(el); }
+        if (modal && !(flags & QUIET) && !modal.inside?.has(el)) {
+          if (modal.open.has(el)) (modal.inside = modal.inside ?? new Set()).add(el);
+          else if (!modal.path.has(el)) { if (!insideModal(stack, modal)) continue; }
+        }
+        if (attributes) {
+          if (getAttribute(el, 'aria-hidden') === 'true') flags |= HIDDEN;
+          if (hasAttribute(el, 'inert')) continue;
+          if (states.bars(el)) flags |= BARRED;
+        }
+        const role = roles.of(el);
+        const widget = attributes || STATEFUL.has(name) || role !== 'generic' ? states.acts(el, role) : false;
+        let acts = widget, cursor = f.cursor;
+        const label = name === 'label' ? el.control : null;
+        if (!(flags & ACT) && !acts && name !== 'html' && name !== 'body' && name !== 'option' && !(flags & (UNSEEN | HIDDEN))) {
+          cursor = f.cursor.of(el, name, attributes, f.first);
+          if (cursor.hand && !f.cursor.hand && !(label && (look(label) || reachable(label, 'input')))) acts = true;
+        }
+        f.first = false;
+        const wanted = interactiveOnly ? acts || role === 'iframe' : acts || role !== 'generic' && role !== 'none';
+        let listed = wanted;
+        if (flags & UNSEEN) listed = false;
+        else if (flags & HIDDEN) listed = acts && widget && paintedSize(el);
+        else if (flags & QUIET) listed = widget || role === 'iframe' || hasAttribute(el, 'role') && wanted;
+        const runs = RUNS.has(name);
+        if (!runs) f.node.run += ' '; else if (f.node.run) joint.push(el);
+        let into = f.node;
+        if (listed) {
+          into = list(el, role, f.node);
+          into.acts = acts;
+          into.hidden = (flags & HIDDEN) !== 0;
+          if (into.at >= 0) {
+            if (attributes || STATEFUL.has(name)) into.states = states.of(el, role, focus, (flags & BARRED) !== 0);
+            else if (role === 'heading') into.states = { level: states.level(el, role) };
+            else if (acts && flags & BARRED) into.states = { disabled: true };
+          }
+          into.quiet = acts && names.FROM_CONTENT.has(role) || roles.LEAF.has(role);
+          if (acts) for (let up = f.node; up && !up.holdsActing; up = up.up) up.holdsActing = true;
+          if (role === 'iframe' && into.at >= 0) frames.push(into);
+        }
+        if (EMPTY.has(name)) { if (listed && !runs) f.node.run += ' '; continue; }
+        if (acts) flags |= ACT;
+        if (listed && (roles.LEAF.has(role) || role === 'textbox' || role === 'searchbox')) flags |= QUIET;
+        const below = enter(el, into, flags, cursor, label ? spoken(label) : f.label, null);
+        below.own = listed;
+        below.inline = runs;
+        below.parts = !listed && !runs;
+        if (listed && (role === 'textbox' || role === 'searchbox')) into.valued = true;
+      }
+      close(root);
+      return { root, total: total, kept, frames };
+    };
+
+    const insideModal = (stack, modal) => { for (let i = stack.length - 1; i >= 0; i--) if (modal.open.has(stack[i].el)) return true; return false; };
+    const paintedSize = el => { const b = rectOf(el); return b.width > 0 && b.height > 0; };
+    // spoken is what a label's control is called; said tells whether a text of the label is in it.
+    const spoken = control => look(control) || reachable(control, localName(control)) ? ` ${names.of(control)} ` : null;
+    const said = (name, data) => { const t = squash(data); return t === '' || name.includes(t); };
+
+    return { read, Item };
+  })();
+
+  // selectorHint is a short selector that a person could read; it need not be unique.
+  const selectorHint = el => {
+    const name = dom.localName(el), id = dom.getAttribute(el, 'id');
+    if (id) return `#${CSS.escape(id)}`;
+    const field = dom.getAttribute(el, 'name');
+    return field ? `${name}[name=${JSON.stringify(field)}]` : name;
+  };
+
+  // snapshot: {max_nodes, interactive_only, root_ref, want: {nodes, outline, text}} → {title, url, nodes?, outline?, text?,
+  // total, truncated, omitted, frames}. nodes[0] is the document; frames says where each frame stands in nodes and lines.
+  ops.snapshot = args => dom.frozen(() => {
+    const want = args.want ?? { nodes: true };
+    let top = null;
+    if (args.root_ref) {
+      top = refs.get(args.root_ref);
+      if (!top || !dom.isConnected(top)) throw fail('element_not_found', 'stale_ref', `${args.root_ref} is not in this document any more`, { element_ref: args.root_ref });
+    }
+    const { root, total, frames } = reader.read({ top, max: args.max_nodes ?? 0, interactiveOnly: args.interactive_only === true });
+    const out = { title: document.title, url: document.URL, total: 0, truncated: false, omitted: [], frames: [] };
+    root.told = squash(document.title);
+    const places = new Map();
+    if (want.nodes) {
+      out.nodes = flatten(root, places, args.max_nodes ?? 0);
+      out.total = total + places.texts;
+      out.truncated = out.nodes.length < out.total;
+    } else { out.total = total; out.truncated = args.max_nodes > 0 && total > args.max_nodes; }
+    const lines = new Map();
+    if (want.outline) {
+      const at = [];
+      out.outline = outline.write(root, at);
+      for (const { node, line } of at) lines.set(node, line);
+    }
+    for (const n of frames) {
+      const place = { ref: refs.of(n.el) };
+      if (places.has(n)) place.node = places.get(n);
+      if (lines.has(n)) place.line = lines.get(n);
+      out.frames.push(place);
+    }
+    if (want.text) out.text = dom.text(top ?? undefined);
+    for (const el of dom.closedSigns()) out.omitted.push({ element_ref: refs.of(el), selector_hint: selectorHint(el), kind: 'closed_shadow_root' });
+    return out;
+  });
+
+  // flatten numbers the items in document order and writes them as the protocol's nodes.
+  const flatten = (root, places, max) => {
+    const nodes = [], stack = [[root, null]];
+    let texts = 0;
+    while (stack.length) {
+      const [n, parent] = stack.pop();
+      if (typeof n === 'string') texts++;
+      if (max > 0 && nodes.length >= max) continue;
+      const i = nodes.length;
+      if (parent) parent.children.push(i);
+      if (typeof n === 'string') { nodes.push({ i, role: 'text', name: n, actionable: false, enabled: true, children: [] }); continue; }
+      places.set(n, i);
+      const node = { i, role: n.role, name: n.name(), actionable: n.acts && !n.states.disabled, enabled: !n.states.disabled, children: [] };
+      if (n.text && !n.valued) node.text = n.text;
+      if (n.el) {
+        node.ref = refs.of(n.el);
+        if (n.acts) node.selector_hint = selectorHint(n.el);
+      }
+      if (n.hidden) node.a11y_hidden = true;
+      Object.assign(node, n.states);
+      nodes.push(node);
+      for (let k = n.items.length - 1; k >= 0; k--) stack.push([n.items[k], node]);
+    }
+    places.texts = texts;
+    return nodes;
+  };
