@@ -1,0 +1,110 @@
+package policy
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	whatwg "github.com/nlnwa/whatwg-url/url"
+
+	"github.com/droverhq/drover/proto/fault"
+)
+
+// URL is a URL as a browser reads it: the WHATWG parser drops the blanks, tabs and newlines that browsers drop, and gives
+// every spelling of a scheme, a name and an address in one form.
+type URL struct {
+	// Text is the URL in its one form.
+	Text string
+	// Scheme is in lower case, without the colon.
+	Scheme string
+	// Host is a name in lower case without a trailing dot, or an address without brackets; empty for schemes without one.
+	Host string
+	// Path is what follows.
+	Path string
+
+	addr netip.Addr
+}
+
+var parser = whatwg.NewParser()
+
+// ParseURL reads an absolute URL as a browser does. What is none is invalid_request, and names the field it came from.
+func ParseURL(text, field string) (URL, error) {
+	u, err := parser.Parse(text)
+	if err != nil {
+		return URL{}, fault.New(fault.InvalidRequest, "%s is not an absolute URL", field).Field(field).
+			Hint("write it with its scheme, such as https://example.com/").Cause(err)
+	}
+	host := strings.TrimRight(strings.Trim(u.Hostname(), "[]"), ".")
+	out := URL{Text: u.Href(false), Scheme: u.Scheme(), Host: strings.ToLower(host), Path: u.Pathname()}
+	if a, err := netip.ParseAddr(out.Host); err == nil {
+		out.addr = unmap(a)
+	}
+	return out, nil
+}
+
+// refusedSchemes lead out of the web: to files, to the browser's own pages, or to a script or page that the URL itself
+// carries.
+var refusedSchemes = []string{
+	"file", "filesystem", "blob", "data", "javascript", "vbscript", "view-source", "jar", "chrome", "devtools", "resource",
+	"edge", "brave", "opera", "vivaldi", "moz-extension", "extension", "isolated-app", "content", "externalfile",
+}
+
+// refusedHosts are the names under which clouds serve the credentials of the machine.
+var refusedHosts = []string{
+	"metadata.google.internal", "metadata.goog", "metadata", "instance-data", "instance-data.ec2.internal",
+	"metadata.azure.internal", "metadata.tencentyun.com",
+}
+
+// refusedAddrs are the addresses at which clouds serve the credentials of the machine.
+var refusedAddrs = []netip.Addr{
+	netip.MustParseAddr("169.254.169.254"),
+	netip.MustParseAddr("169.254.170.2"),
+	netip.MustParseAddr("169.254.169.253"),
+	netip.MustParseAddr("169.254.0.23"),
+	netip.MustParseAddr("100.100.100.200"),
+	netip.MustParseAddr("192.0.0.192"),
+	netip.MustParseAddr("168.63.129.16"),
+	netip.MustParseAddr("fd00:ec2::254"),
+	netip.MustParseAddr("fd20:ce::254"),
+}
+
+// guard refuses what no caller may open, whatever the config says.
+func guard(u URL) *Denial {
+	switch {
+	case u.Scheme == "about":
+		if u.Path == "blank" {
+			return nil
+		}
+		return refuse("about: pages other than about:blank belong to the browser")
+	case slices.Contains(refusedSchemes, u.Scheme), strings.HasPrefix(u.Scheme, "chrome-"), strings.HasPrefix(u.Scheme, "safari-"):
+		return refuse("URLs of the scheme " + u.Scheme + ": are not opened")
+	case slices.Contains(refusedHosts, u.Host), u.addr.IsValid() && slices.Contains(refusedAddrs, u.addr):
+		return refuse("the address of a cloud's metadata service is not opened")
+	}
+	return nil
+}
+
+func refuse(message string) *Denial {
+	return &Denial{Reason: ReasonURL, Message: message, Hint: "open an http or https URL"}
+}
+
+// unmap gives the IPv4 address that an IPv6 address carries: mapped (RFC 4291), translated by the well-known prefix
+// (RFC 6052), or through 6to4 (RFC 3056).
+func unmap(a netip.Addr) netip.Addr {
+	a = a.Unmap().WithZone("")
+	if !a.Is6() {
+		return a
+	}
+	b := a.As16()
+	switch {
+	case [12]byte(b[:12]) == [12]byte{}: // the deprecated compatible form
+		if v4 := netip.AddrFrom4([4]byte(b[12:])); v4 != netip.AddrFrom4([4]byte{0, 0, 0, 0}) && v4 != netip.AddrFrom4([4]byte{0, 0, 0, 1}) {
+			return v4
+		}
+	case [12]byte(b[:12]) == [12]byte{0, 0x64, 0xff, 0x9b}:
+		return netip.AddrFrom4([4]byte(b[12:]))
+	case b[0] == 0x20 && b[1] == 0x02:
+		return netip.AddrFrom4([4]byte(b[2:6]))
+	}
+	return a
+}

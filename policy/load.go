@@ -1,0 +1,245 @@
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/gohcl"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/droverhq/drover/proto/wire"
+)
+
+// The shape of the file. Ranges are kept where a value can be wrong in a way that HCL does not see.
+type fileShape struct {
+	Prefer      []string       `hcl:"prefer,optional"`
+	PreferAt    hcl.Range      `hcl:"prefer,attr_value_range"`
+	Providers   []providerSpec `hcl:"provider,block"`
+	Listen      []listenSpec   `hcl:"listen,block"`
+	Sessions    []sessionsSpec `hcl:"sessions,block"`
+	Files       []filesSpec    `hcl:"files,block"`
+	Passthrough []passSpec     `hcl:"passthrough,block"`
+	Limits      []limitsSpec   `hcl:"limits,block"`
+}
+
+type providerSpec struct {
+	ID      string    `hcl:"id,label"`
+	At      hcl.Range `hcl:",def_range"`
+	LabelAt hcl.Range `hcl:"id,label_range"`
+	Plugin  string    `hcl:"plugin,optional"`
+	PlugAt  hcl.Range `hcl:"plugin,attr_value_range"`
+	Path    string    `hcl:"path,optional"`
+	PathAt  hcl.Range `hcl:"path,attr_value_range"`
+	Env     []string  `hcl:"env,optional"`
+	EnvAt   hcl.Range `hcl:"env,attr_value_range"`
+	MTLS    *bool     `hcl:"mtls,optional"`
+	Enabled *bool     `hcl:"enabled,optional"`
+	Body    hcl.Body  `hcl:",remain"`
+}
+
+type listenSpec struct {
+	At      hcl.Range `hcl:",def_range"`
+	HTTP    string    `hcl:"http,optional"`
+	HTTPAt  hcl.Range `hcl:"http,attr_value_range"`
+	Socket  string    `hcl:"socket,optional"`
+	SockAt  hcl.Range `hcl:"socket,attr_value_range"`
+	Hosts   []string  `hcl:"hosts,optional"`
+	Origins []string  `hcl:"origins,optional"`
+}
+
+type sessionsSpec struct {
+	At         hcl.Range `hcl:",def_range"`
+	Idle       *string   `hcl:"idle,optional"`
+	IdleAt     hcl.Range `hcl:"idle,attr_value_range"`
+	Grace      *string   `hcl:"grace,optional"`
+	GraceAt    hcl.Range `hcl:"grace,attr_value_range"`
+	Provider   *string   `hcl:"provider_idle,optional"`
+	ProviderAt hcl.Range `hcl:"provider_idle,attr_value_range"`
+	Exit       *string   `hcl:"exit,optional"`
+	ExitAt     hcl.Range `hcl:"exit,attr_value_range"`
+}
+
+type filesSpec struct {
+	At         hcl.Range `hcl:",def_range"`
+	Upload     []string  `hcl:"upload,optional"`
+	UploadAt   hcl.Range `hcl:"upload,attr_value_range"`
+	Download   string    `hcl:"download,optional"`
+	DownloadAt hcl.Range `hcl:"download,attr_value_range"`
+}
+
+type passSpec struct {
+	At      hcl.Range `hcl:",def_range"`
+	Allow   []string  `hcl:"allow,optional"`
+	AllowAt hcl.Range `hcl:"allow,attr_value_range"`
+}
+
+type limitsSpec struct {
+	At         hcl.Range `hcl:",def_range"`
+	Sessions   *int      `hcl:"sessions,optional"`
+	SessionsAt hcl.Range `hcl:"sessions,attr_value_range"`
+	Calls      *int      `hcl:"calls,optional"`
+	CallsAt    hcl.Range `hcl:"calls,attr_value_range"`
+}
+
+// Load reads a config file whole, or refuses it: the error is a *LoadError that tells every mistake with file, line and
+// snippet. The filename is only told, nothing is read from it.
+func Load(filename string, src []byte) (*Config, error) {
+	l := &loader{files: map[string]*hcl.File{}, config: Default()}
+	file, diags := hclsyntax.ParseConfig(src, filename, hcl.InitialPos)
+	l.files[filename] = file
+	l.diags = diags
+	if !diags.HasErrors() {
+		var shape fileShape
+		l.diags = append(l.diags, gohcl.DecodeBody(file.Body, nil, &shape)...)
+		l.read(&shape)
+	}
+	if l.diags.HasErrors() {
+		return nil, &LoadError{Diagnostics: l.diags, files: l.files}
+	}
+	sum := sha256.Sum256(src)
+	l.config.File, l.config.Hash = filename, hex.EncodeToString(sum[:])
+	return l.config, nil
+}
+
+type loader struct {
+	files  map[string]*hcl.File
+	diags  hcl.Diagnostics
+	config *Config
+}
+
+func (l *loader) wrong(at hcl.Range, summary, detail string, args ...any) {
+	l.diags = append(l.diags, &hcl.Diagnostic{
+		Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(detail, args...), Subject: at.Ptr(),
+	})
+}
+
+// once refuses the second and later blocks of a kind that may stand once.
+func once[T any](l *loader, kind string, blocks []T, at func(T) hcl.Range) (T, bool) {
+	var none T
+	if len(blocks) == 0 {
+		return none, false
+	}
+	for _, b := range blocks[1:] {
+		l.wrong(at(b), "Duplicate "+kind+" block", "There is a %s block at line %d already; a file has one.", kind, at(blocks[0]).Start.Line)
+	}
+	return blocks[0], true
+}
+
+func (l *loader) read(s *fileShape) {
+	c := l.config
+	for i := range s.Providers {
+		l.provider(&s.Providers[i])
+	}
+	if b, ok := once(l, "listen", s.Listen, func(b listenSpec) hcl.Range { return b.At }); ok {
+		l.listen(b)
+	}
+	if b, ok := once(l, "sessions", s.Sessions, func(b sessionsSpec) hcl.Range { return b.At }); ok {
+		l.duration(b.Idle, b.IdleAt, "idle", &c.Sessions.Idle)
+		l.duration(b.Grace, b.GraceAt, "grace", &c.Sessions.Grace)
+		l.duration(b.Provider, b.ProviderAt, "provider_idle", &c.Sessions.ProviderIdle)
+		l.duration(b.Exit, b.ExitAt, "exit", &c.Sessions.Exit)
+	}
+	if b, ok := once(l, "files", s.Files, func(b filesSpec) hcl.Range { return b.At }); ok {
+		for _, dir := range b.Upload {
+			l.absolute(dir, b.UploadAt, "upload")
+		}
+		l.absolute(b.Download, b.DownloadAt, "download")
+		c.Files = Files{Upload: b.Upload, Download: b.Download}
+	}
+	if b, ok := once(l, "passthrough", s.Passthrough, func(b passSpec) hcl.Range { return b.At }); ok {
+		for _, glob := range b.Allow {
+			if _, err := path.Match(glob, "x.y"); err != nil || !customGlob.MatchString(glob) {
+				l.wrong(b.AllowAt, "Not a custom method", "%q is neither the name of a custom method, such as cdp.send, nor a glob such as cdp.*.", glob)
+			}
+		}
+		c.Passthrough.Allow = b.Allow
+	}
+	if b, ok := once(l, "limits", s.Limits, func(b limitsSpec) hcl.Range { return b.At }); ok {
+		l.count(b.Sessions, b.SessionsAt, "sessions", 0, &c.Limits.Sessions)
+		l.count(b.Calls, b.CallsAt, "calls", 1, &c.Limits.Calls)
+	}
+	l.prefer(s)
+}
+
+var (
+	providerID = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,63}$`)
+	customGlob = regexp.MustCompile(`^[a-z0-9_*?]+(\.[a-zA-Z0-9_*?]+)+$`)
+	envName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
+
+// ownID is the provider_id of the broker itself.
+const ownID = "drover"
+
+func (l *loader) prefer(s *fileShape) {
+	if s.Prefer != nil && len(s.Prefer) == 0 {
+		l.wrong(s.PreferAt, "Empty prefer", "A list that prefers nothing says nothing; leave it out.")
+	}
+	known := make([]string, len(s.Providers))
+	for i, p := range s.Providers {
+		known[i] = p.ID
+	}
+	for i, id := range s.Prefer {
+		switch {
+		case slices.Contains(s.Prefer[:i], id):
+			l.wrong(s.PreferAt, "Duplicate provider", "%q stands twice in prefer.", id)
+		case len(known) > 0 && !slices.Contains(known, id):
+			l.wrong(s.PreferAt, "Unknown provider", "There is no provider block %q.%s", id, didYouMean(id, known))
+		case !providerID.MatchString(id):
+			l.wrong(s.PreferAt, "Not a provider", "%q cannot be the name of a provider.", id)
+		}
+	}
+	l.config.Prefer = s.Prefer
+}
+
+func (l *loader) listen(b listenSpec) {
+	if b.HTTP != "" && b.HTTP != "off" && !hostPort(b.HTTP) {
+		l.wrong(b.HTTPAt, "Not an address", "%q is no address to listen on; write 127.0.0.1:7333, :0 for any port, or off.", b.HTTP)
+	}
+	if b.Socket != "" && b.Socket != "off" {
+		l.absolute(b.Socket, b.SockAt, "socket")
+	}
+	l.config.Listen = Listen{HTTP: b.HTTP, Socket: b.Socket, Hosts: b.Hosts, Origins: b.Origins}
+}
+
+func (l *loader) duration(text *string, at hcl.Range, name string, into *time.Duration) {
+	if text == nil {
+		return
+	}
+	d, err := time.ParseDuration(*text)
+	if err != nil || d <= 0 {
+		l.wrong(at, "Not a duration", "%s must be a time above zero such as \"90s\", \"30m\" or \"1h\", not %q.", name, *text)
+		return
+	}
+	*into = d
+}
+
+func (l *loader) count(n *int, at hcl.Range, name string, least int, into *int) {
+	if n == nil {
+		return
+	}
+	if *n < least {
+		l.wrong(at, "Not a limit", "%s must be at least %d, not %d.", name, least, *n)
+		return
+	}
+	*into = *n
+}
+
+func (l *loader) absolute(dir string, at hcl.Range, name string) {
+	if dir != "" && !filepath.IsAbs(dir) {
+		l.wrong(at, "Not an absolute path", "%s must be an absolute path, not %q.", name, dir)
+	}
+}
+
+func didYouMean(word string, known []string) string {
+	if n := wire.Nearest(word, known); n != "" {
+		return fmt.Sprintf(" Did you mean %q?", n)
+	}
+	return ""
+}
