@@ -45,39 +45,65 @@
       return mine ? out.concat(mine) : out;
     };
 
-    // Generated content: the strings of ::before and ::after, or their alternative text. Asked only where a style sheet may make some.
-    const generates = dom.memo(root => {
-      const sheets = [...(root.styleSheets ?? []), ...(root.adoptedStyleSheets ?? [])];
+    // styling says what the style sheets of a tree can do to its text: generated content, transformed letters. Both cost a
+    // question per element, so it is asked only where a sheet, or one that cannot be read, may answer.
+    const styling = dom.memo(root => {
+      const found = { generated: false, transformed: false };
       let budget = 4000;
       const scan = rules => {
         for (const rule of rules) {
-          if (--budget < 0) return true;
-          if (rule.selectorText && /:(before|after)/.test(rule.selectorText)) return true;
-          if (rule.styleSheet) { if (readable(rule.styleSheet)) return true; } else if (rule.cssRules?.length && scan(rule.cssRules)) return true;
+          if (--budget < 0) { found.generated = found.transformed = true; return; }
+          if (rule.selectorText !== undefined) {
+            if (/:(before|after)/.test(rule.selectorText)) found.generated = true;
+            const transform = rule.style?.textTransform;
+            if (transform && transform !== 'none') found.transformed = true;
+          }
+          if (rule.styleSheet) read(rule.styleSheet); else if (rule.cssRules?.length) scan(rule.cssRules);
         }
-        return false;
       };
-      const readable = sheet => { try { return scan(sheet.cssRules); } catch { return true; } };
-      return sheets.some(readable) || root !== document && root.host && generates(dom.tree(root.host));
+      const read = sheet => { try { scan(sheet.cssRules); } catch { found.generated = found.transformed = true; } };
+      for (const sheet of [...(root.styleSheets ?? []), ...(root.adoptedStyleSheets ?? [])]) read(sheet);
+      if (!found.transformed && all(root, '[style*="text-transform" i]').length) found.transformed = true;
+      if (root.host) {
+        const outer = styling(dom.tree(root.host));
+        found.transformed ||= outer.transformed; // text-transform is inherited into the root
+      }
+      return found;
     });
-    const STRING = /"((?:[^"\\]|\\.)*)"/g;
-    const generated = (el, which) => {
-      if (localName(el) === 'q') { const own = generated0(el, which); return own || (which === '::before' ? '“' : '”'); }
-      return generates(dom.tree(el)) ? generated0(el, which) : '';
+
+    // letters is a text as it is painted: text-transform is part of what a person, and the browser, reads.
+    const transformOf = dom.memo(el => styleOf(el).textTransform || 'none');
+    const letters = (text, el) => {
+      if (!styling(dom.tree(el)).transformed) return text;
+      switch (transformOf(el)) {
+        case 'uppercase': return text.toLocaleUpperCase();
+        case 'lowercase': return text.toLocaleLowerCase();
+        case 'capitalize': return text.replace(/(^|[^\p{L}\p{N}\p{M}'’])(\p{L})/gu, (_, before, letter) => before + letter.toLocaleUpperCase());
+      }
+      return text;
     };
-    const generated0 = (el, which) => {
+
+    // Generated content: the strings of ::before and ::after, or their alternative text.
+    const generated = (el, which) => {
+      const quoted = localName(el) === 'q';
+      if (!quoted && !styling(dom.tree(el)).generated) return '';
       const style = styleOf(el, which), content = style.content;
       if (!content || content === 'none' || content === 'normal') return '';
-      const slash = splitAlternative(content), source = slash ?? content;
       let out = '';
-      for (const m of source.matchAll(STRING)) out += m[1].replace(/\\(["\\])/g, '$1');
-      if (out && /^(block|flex|grid|table|list-item)/.test(style.display) && style.float !== 'none' === false) return ` ${out} `;
-      return out;
+      for (const [token, string] of alternative(content).matchAll(TOKEN)) {
+        if (string !== undefined) out += string.replace(/\\(["\\])/g, '$1');
+        else if (token === 'open-quote') out += '“';
+        else if (token === 'close-quote') out += '”';
+        else if (token.startsWith('counter')) out += `${counters.at(el, which, token)} `;
+        else out += getAttribute(el, token.slice(5, -1).trim()) ?? '';
+      }
+      return out && !INLINE.test(style.display) ? ` ${out} ` : out;
     };
-    // splitAlternative is what follows the slash of `content: "→" / "next"`, or null.
-    const splitAlternative = content => {
-      const bare = content.replace(STRING, s => '_'.repeat(s.length)), at = bare.indexOf(' / ');
-      return at < 0 ? null : content.slice(at + 3);
+    const TOKEN = /"((?:[^"\\]|\\.)*)"|open-quote|close-quote|counters?\((?:[^)"]|"(?:[^"\\]|\\.)*")*\)|attr\([^)]*\)/g;
+    // alternative is what follows the slash of `content: "→" / "next"`, else the whole.
+    const alternative = content => {
+      const bare = content.replace(/"((?:[^"\\]|\\.)*)"/g, s => '_'.repeat(s.length)), at = bare.indexOf(' / ');
+      return at < 0 ? content : content.slice(at + 3);
     };
 
     const INLINE = /^(inline|contents|ruby|none|$)/;
@@ -94,7 +120,7 @@
       const below = { ...ctx, depth: ctx.depth + 1, root: null };
       for (const c of kids(el)) {
         const type = nodeType(c);
-        if (type === 3) { if (ctx.shown || seenText(el)) out += c.data; } else if (type === 1) {
+        if (type === 3) { if (ctx.shown || seenText(el)) out += letters(c.data, el); } else if (type === 1) {
           if (localName(c) === 'br') { out += ' '; continue; }
           const said = part(c, below);
           if (said) out += block(c) ? ` ${said} ` : said;
@@ -110,6 +136,7 @@
       if (ctx.visited.has(el) || APART.has(localName(el))) return '';
       if (!ctx.shown && (getAttribute(el, 'aria-hidden') === 'true' || !look(el) && localName(el) !== 'slot')) return '';
       ctx.visited.add(el);
+      if (localName(el) === 'slot') return content(el, ctx);
       const role = roles.of(el);
       if (!ctx.referred) { const by = labelledby(el, ctx); if (by) return by; }
       const value = embedded(el, role);
@@ -145,8 +172,8 @@
       if (!hasAttribute(el, 'aria-labelledby')) return '';
       const said = [];
       for (const to of referred(el, 'aria-labelledby')) {
-        const visited = new Set();
-        const inner = { ...ctx, visited, referred: true, shown: !look(to) || getAttribute(to, 'aria-hidden') === 'true' || look(to) === 1, depth: ctx.depth + 1 };
+        const visited = ctx.visited;
+        const inner = { ...ctx, referred: true, shown: !look(to) || getAttribute(to, 'aria-hidden') === 'true' || look(to) === 1, depth: ctx.depth + 1 };
         visited.add(to);
         const role = roles.of(to);
         const value = to === el ? null : embedded(to, role);
@@ -164,13 +191,15 @@
       const silenced = role === 'none';
       const text = silenced && !inside ? '' : host(el, role, ctx);
       if (text !== null && squash(text) !== '') return text;
-      if (text === null || text === '' ) {
+      let space = '';
+      if (text === null || text === '') {
         if (inside || FROM_CONTENT.has(role)) {
           const said = content(el, ctx);
           if (squash(said) !== '') return said;
+          space = inside && said !== '' ? ' ' : '';
         }
       }
-      return late(el, role, inside);
+      return late(el, role, inside) || space;
     };
 
     // late is the last resort: the title, then a placeholder.
@@ -231,16 +260,18 @@
         case 'button': return labelled(el, ctx) || null;
         case 'img': case 'area': return getAttribute(el, 'alt') ?? (name === 'img' ? captioned(el, ctx) : null);
         case 'fieldset': return through(childNamed(el, 'legend'), ctx) || null;
-        case 'figure': return through(childNamed(el, 'figcaption'), ctx) || null;
         case 'table': return through(childNamed(el, 'caption'), ctx) || getAttribute(el, 'summary');
         case 'optgroup': return getAttribute(el, 'label');
         case 'option': return getAttribute(el, 'label') || null;
-        case 'dialog': break;
       }
-      if (name.includes('-') && el.labels === undefined) return null;
       return null;
     };
-    const captioned = () => null;
+    // captioned: a picture without alternative text that is all there is in a figure is called by the caption.
+    const captioned = (el, ctx) => {
+      const figure = el.closest('figure'), caption = figure && childNamed(figure, 'figcaption');
+      if (!caption || filled(el, 'title') || all(figure, 'img').length > 1) return null;
+      return squash(figure.textContent) === squash(caption.textContent) ? through(caption, ctx) || null : null;
+    };
 
     // headed names a dialog after its first heading, where its author gave it no name.
     const headed = (el, role, ctx) => {
@@ -270,5 +301,5 @@
       return squash(said) === of(el) ? '' : squash(said);
     };
 
-    return { of, inner, description, kids, owning, claimsOf, FROM_CONTENT, optionName };
+    return { of, inner, description, letters, kids, owning, claimsOf, FROM_CONTENT, optionName };
   })();

@@ -252,8 +252,12 @@
       return name === 'math' ? 'math' : 'generic';
     };
 
+    // least is HTML-AAM's minimum role: what can be dragged or takes the focus first is never nothing.
+    const least = (el, role) => (role === 'generic' || role === 'none') && el instanceof HTMLElement
+      && (hasAttribute(el, 'draggable') || hasAttribute(el, 'autofocus')) ? 'group' : role;
+
     // of is the role of an element, lower case.
-    const of = dom.memo(el => (hasAttribute(el, 'role') ? explicit(el) : null) ?? native(el));
+    const of = dom.memo(el => least(el, (hasAttribute(el, 'role') ? explicit(el) : null) ?? native(el)));
 
     return { of, native, explicit, focusable, editableRoot, summarizes, named, filled, nearest, tableOf, layout, LEAF };
   })();

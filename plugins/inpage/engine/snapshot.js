@@ -173,7 +173,7 @@
           if (cursor.hand && !f.cursor.hand && !(label && (look(label) || reachable(label, 'input')))) acts = true;
         }
         f.first = false;
-        const wanted = interactiveOnly ? acts || role === 'iframe' : acts || role !== 'generic' && role !== 'none';
+        const wanted = acts || role === 'iframe' || !interactiveOnly && (role === 'generic' ? attributes && authored(el, name) : role !== 'none');
         let listed = wanted;
         if (flags & UNSEEN) listed = false;
         else if (flags & HIDDEN) listed = acts && widget && paintedSize(el);
@@ -207,6 +207,9 @@
       return { root, total: total, kept, frames };
     };
 
+    // authored: an element without a role whose author gave it a name.
+    const authored = (el, name) => name !== 'html' && name !== 'body' && name !== 'slot'
+      && (roles.filled(el, 'aria-label') || hasAttribute(el, 'aria-labelledby') || name === 'abbr' && roles.filled(el, 'title')) && names.of(el) !== '';
     const insideModal = (stack, modal) => { for (let i = stack.length - 1; i >= 0; i--) if (modal.open.has(stack[i].el)) return true; return false; };
     const paintedSize = el => { const b = rectOf(el); return b.width > 0 && b.height > 0; };
     // spoken is what a label's control is called; said tells whether a text of the label is in it.

@@ -1,0 +1,35 @@
+package inpage
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"strings"
+)
+
+//go:embed engine/*.js
+var files embed.FS
+
+// parts are the files of the engine in the order in which they are joined.
+var parts = []string{
+	"head", "refs", "dom", "roles", "counters", "names", "states", "outline", "snapshot", "target", "action", "wait", "tail",
+}
+
+// source joins the engine. It has a placeholder for the version.
+func source() string {
+	var b strings.Builder
+	for _, name := range parts {
+		data, err := files.ReadFile("engine/" + name + ".js")
+		if err != nil {
+			panic(err) // A file of the engine is missing from the binary; nothing could run.
+		}
+		b.Write(data)
+	}
+	return b.String()
+}
+
+// digest names a source.
+func digest(src string) string {
+	sum := sha256.Sum256([]byte(src))
+	return hex.EncodeToString(sum[:8])
+}
