@@ -18,8 +18,11 @@
     }
   };
 
+  // element, candidates and adopt hand elements to a driver that can do with them what no string can: find the frame that one
+  // shows, put files into it, open its closed root.
   Object.defineProperty(globalThis, '__drover', {
-    value: Object.freeze({ version: VERSION, call }), configurable: true, enumerable: false, writable: false,
+    value: Object.freeze({ version: VERSION, call, element: refs.get, candidates: dom.closedCandidates, adopt: dom.adopt }),
+    configurable: true, enumerable: false, writable: false,
   });
   return VERSION;
 })()
