@@ -26,6 +26,26 @@
     const styleOf = (el, pseudo) => getComputedStyle(el, pseudo);
     const isElement = node => nodeType(node) === 1;
 
+    // frozen runs fn while the document cannot change, so that what is measured or computed inside is so only once.
+    // memo makes a function of an element that remembers its answers as long as the outermost frozen lasts.
+    let frozenNow = false;
+    const memories = [];
+    const frozen = fn => {
+      if (frozenNow) return fn();
+      frozenNow = true;
+      try { return fn(); } finally { frozenNow = false; for (const m of memories) m.clear(); }
+    };
+    const memo = compute => {
+      const known = new Map();
+      memories.push(known);
+      return el => {
+        if (!frozenNow) return compute(el);
+        let v = known.get(el);
+        if (v === undefined) known.set(el, v = compute(el));
+        return v;
+      };
+    };
+
     // Closed roots: handed over by the driver (CDP, BiDi) or opened by an extension's own call. null says: asked, has none.
     const closedRoots = new WeakMap();
     const opener = globalThis.chrome?.dom?.openOrClosedShadowRoot
@@ -95,6 +115,21 @@
       return id && root.getElementById ? (nodeType(root) === 9 ? Document : DocumentFragment).prototype.getElementById.call(root, id) : null;
     };
 
+    // labels lists the labels of a form control in document order. The browser's own `labels` searches the document anew
+    // for every control, so the labels of a tree are gathered once.
+    const gathered = memo(root => {
+      const of = new Map();
+      for (const label of all(root, 'label')) {
+        const control = label.control;
+        if (!control) continue;
+        const list = of.get(control);
+        if (list) list.push(label); else of.set(control, [label]);
+      }
+      return of;
+    });
+    const NONE = [];
+    const labels = el => gathered(tree(el)).get(el) ?? NONE;
+
     // hosts lists the elements with a reachable shadow root below root, in document order.
     const hosts = root => {
       const out = [];
@@ -120,26 +155,6 @@
       }
       while (h < inside.length) out.push(...queryAll(css, shadow(inside[h++])));
       return out;
-    };
-
-    // frozen runs fn while the document cannot change, so that what is measured or computed inside is so only once.
-    // memo makes a function of an element that remembers its answers as long as the outermost frozen lasts.
-    let frozenNow = false;
-    const memories = [];
-    const frozen = fn => {
-      if (frozenNow) return fn();
-      frozenNow = true;
-      try { return fn(); } finally { frozenNow = false; for (const m of memories) m.clear(); }
-    };
-    const memo = compute => {
-      const known = new Map();
-      memories.push(known);
-      return el => {
-        if (!frozenNow) return compute(el);
-        let v = known.get(el);
-        if (v === undefined) known.set(el, v = compute(el));
-        return v;
-      };
     };
 
     // look says how an element is painted: 0 not at all, 1 boxed but `visibility: hidden`, 2 seen by its style.
@@ -270,7 +285,7 @@
       visit(document);
       return out;
     };
-    const closedSigns = () => frozen(() => closedCandidates().filter(el => {
+    const closedSigns = (among = closedCandidates()) => frozen(() => among.filter(el => {
       if (look(el) < 2) return false;
       if (!custom(el)) return orphaned(el);
       const box = rectOf(el);
@@ -282,7 +297,7 @@
     }));
 
     return {
-      text, closedCandidates, closedSigns, children, parent, contains, shadow, adopt, assigned, queryAll, frozen, memo, look, rendered, visible, byId, tree, hosts, all,
+      text, labels, custom, closedCandidates, closedSigns, children, parent, contains, shadow, adopt, assigned, queryAll, frozen, memo, look, measure, rendered, visible, byId, tree, hosts, all,
       firstChild, nextSibling, parentNode, nodeType, localName, getAttribute, hasAttribute, rectOf, styleOf, isElement, isConnected,
       closedRoots,
     };

@@ -1,5 +1,5 @@
 // The engine that runs in the page: one script for every provider. The files of this folder are joined in the order
-// head, refs, dom, roles, counters, names, states, outline, snapshot, target, action, wait, tail, inside one function; nothing leaks but __drover.
+// head, refs, dom, styles, roles, counters, names, states, outline, snapshot, target, action, wait, tail, inside one function; nothing leaks but __drover.
 // It runs in an isolated world where the browser has one. It never writes to the document and raises no event of its own.
 (() => {
   'use strict';
@@ -50,7 +50,8 @@
   const SPACE = /[\t\n\f\r ]+/g;
 
   // squash collapses ASCII white space and trims it.
-  const squash = s => s.replace(SPACE, ' ').replace(/^ | $/g, '');
+  const UNEVEN = /[\t\n\f\r]|  |^ | $/;
+  const squash = s => UNEVEN.test(s) ? s.replace(SPACE, ' ').replace(/^ | $/g, '') : s;
 
   // The number of this document: the first call proposes one, and it stays. refs are `d<number>e<n>`.
   let docNumber = 0;

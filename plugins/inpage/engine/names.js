@@ -35,46 +35,20 @@
     };
     const NOTHING = { owns: new Map(), owner: new Map() };
     const owning = dom.memo(root => all(root, '[aria-owns]').length > 0);
-    const claimsOf = node => { const root = dom.tree(node); return owning(root) ? claims(root) : NOTHING; };
+    const claimsOf = (node, root = dom.tree(node)) => owning(root) ? claims(root) : NOTHING;
     // kids are the children as accessibility sees them: the flat tree with aria-owns applied.
-    const kids = node => {
-      const list = dom.children(node), { owns, owner } = claimsOf(node);
+    const kids = (node, root = dom.tree(node)) => {
+      const list = dom.children(node), { owns, owner } = claimsOf(node, root);
       if (!owner.size) return list;
       const out = list.filter(c => !owner.has(c) || owner.get(c) === node && !owns.get(node)?.includes(c));
       const mine = owns.get(node);
       return mine ? out.concat(mine) : out;
     };
 
-    // styling says what the style sheets of a tree can do to its text: generated content, transformed letters. Both cost a
-    // question per element, so it is asked only where a sheet, or one that cannot be read, may answer.
-    const styling = dom.memo(root => {
-      const found = { generated: false, transformed: false };
-      let budget = 4000;
-      const scan = rules => {
-        for (const rule of rules) {
-          if (--budget < 0) { found.generated = found.transformed = true; return; }
-          if (rule.selectorText !== undefined) {
-            if (/:(before|after)/.test(rule.selectorText)) found.generated = true;
-            const transform = rule.style?.textTransform;
-            if (transform && transform !== 'none') found.transformed = true;
-          }
-          if (rule.styleSheet) read(rule.styleSheet); else if (rule.cssRules?.length) scan(rule.cssRules);
-        }
-      };
-      const read = sheet => { try { scan(sheet.cssRules); } catch { found.generated = found.transformed = true; } };
-      for (const sheet of [...(root.styleSheets ?? []), ...(root.adoptedStyleSheets ?? [])]) read(sheet);
-      if (!found.transformed && all(root, '[style*="text-transform" i]').length) found.transformed = true;
-      if (root.host) {
-        const outer = styling(dom.tree(root.host));
-        found.transformed ||= outer.transformed; // text-transform is inherited into the root
-      }
-      return found;
-    });
-
     // letters is a text as it is painted: text-transform is part of what a person, and the browser, reads.
     const transformOf = dom.memo(el => styleOf(el).textTransform || 'none');
-    const letters = (text, el) => {
-      if (!styling(dom.tree(el)).transformed) return text;
+    const letters = (text, el, root = dom.tree(el)) => {
+      if (!styles.of(root).transformed) return text;
       switch (transformOf(el)) {
         case 'uppercase': return text.toLocaleUpperCase();
         case 'lowercase': return text.toLocaleLowerCase();
@@ -84,9 +58,9 @@
     };
 
     // Generated content: the strings of ::before and ::after, or their alternative text.
-    const generated = (el, which) => {
-      const quoted = localName(el) === 'q';
-      if (!quoted && !styling(dom.tree(el)).generated) return '';
+    const generated = (el, which, root) => {
+      const name = localName(el);
+      if (name !== 'q' && !styles.of(root).content.may(el, name) && !dom.shadow(el) && !hasAttribute(el, 'part')) return '';
       const style = styleOf(el, which), content = style.content;
       if (!content || content === 'none' || content === 'normal') return '';
       let out = '';
@@ -113,21 +87,27 @@
       return !INLINE.test(display) || /^inline-(block|flex|grid|table)/.test(display);
     };
 
-    // content joins what the children of a node say. visit holds what was said already, so that cycles end.
+    // content joins what the children of a node say. ctx.visited holds what was said already, so that cycles end.
     const content = (el, ctx) => {
       if (ctx.depth > DEEP) return el.textContent ?? '';
-      let out = generated(el, '::before');
-      const below = { ...ctx, depth: ctx.depth + 1, root: null };
-      for (const c of kids(el)) {
+      const root = dom.tree(el), only = firstChild(el);
+      if (only && nodeType(only) === 3 && !nextSibling(only) && !dom.shadow(el) && !owning(root) && localName(el) !== 'slot') {
+        if (!(ctx.shown || look(el) === 2)) return '';
+        const text = letters(only.data, el, root);
+        return styles.of(root).content.any || localName(el) === 'q' ? generated(el, '::before', root) + text + generated(el, '::after', root) : text;
+      }
+      let out = generated(el, '::before', root), below = null;
+      for (const c of kids(el, root)) {
         const type = nodeType(c);
-        if (type === 3) { if (ctx.shown || seenText(el)) out += letters(c.data, el); } else if (type === 1) {
+        if (type === 3) { if (ctx.shown || seenText(el)) out += letters(c.data, el, root); } else if (type === 1) {
           if (localName(c) === 'br') { out += ' '; continue; }
+          below ??= { ...ctx, depth: ctx.depth + 1 };
           const said = part(c, below);
           if (said) out += block(c) ? ` ${said} ` : said;
           else if (block(c) && look(c)) out += ' ';
         }
       }
-      return out + generated(el, '::after');
+      return out + generated(el, '::after', root);
     };
     const seenText = el => localName(el) === 'slot' || look(el) === 2;
 
@@ -224,8 +204,8 @@
 
     // labelled is the text of the labels of a form control.
     const labelled = (el, ctx) => {
-      const list = el.labels;
-      if (!list?.length) return '';
+      const list = dom.labels(el);
+      if (!list.length) return '';
       const said = [];
       for (const label of list) {
         const text = squash(through(label, { ...ctx, visited: new Set([el]), label: true }));
@@ -283,12 +263,13 @@
     const start = () => ({ visited: new Set(), referred: false, shown: false, depth: 0 });
 
     // of is the accessible name of an element, white space collapsed; "" where it has none.
-    const of = dom.memo(el => {
-      const role = roles.of(el), ctx = start();
+    const named = (el, role) => {
+      const ctx = start();
       if (hasAttribute(el, 'aria-labelledby')) { const by = squash(labelledby(el, ctx)); if (by) return by; }
       ctx.visited.add(el);
       return squash(own(el, role, ctx, false)) || headed(el, role, ctx);
-    });
+    };
+    const of = dom.memo(el => named(el, roles.of(el)));
 
     // inner is the text of an element as a name would say it, whatever its role.
     const inner = el => { const ctx = start(); ctx.visited.add(el); return squash(content(el, ctx)); };
@@ -301,5 +282,5 @@
       return squash(said) === of(el) ? '' : squash(said);
     };
 
-    return { of, inner, description, letters, kids, owning, claimsOf, FROM_CONTENT, optionName };
+    return { of, named, inner, description, letters, kids, owning, claimsOf, FROM_CONTENT, optionName };
   })();

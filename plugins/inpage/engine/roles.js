@@ -257,7 +257,9 @@
       && (hasAttribute(el, 'draggable') || hasAttribute(el, 'autofocus')) ? 'group' : role;
 
     // of is the role of an element, lower case.
-    const of = dom.memo(el => least(el, (hasAttribute(el, 'role') ? explicit(el) : null) ?? native(el)));
+    // asked computes it anew, for a walk that comes by every element once; of remembers it.
+    const asked = el => least(el, (hasAttribute(el, 'role') ? explicit(el) : null) ?? native(el));
+    const of = dom.memo(asked);
 
-    return { of, native, explicit, focusable, editableRoot, summarizes, named, filled, nearest, tableOf, layout, LEAF };
+    return { of, asked, native, explicit, focusable, editableRoot, summarizes, named, filled, nearest, tableOf, layout, LEAF };
   })();

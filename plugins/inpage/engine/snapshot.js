@@ -1,7 +1,7 @@
 
   // snapshot reads the page: one walk down the flat tree, without recursion, that asks of each element no more than it must.
   const reader = (() => {
-    const { localName, getAttribute, hasAttribute, nodeType, firstChild, nextSibling, look, styleOf, shadow, assigned, rectOf } = dom;
+    const { localName, getAttribute, hasAttribute, nodeType, firstChild, nextSibling, look, measure, styleOf, shadow, rectOf } = dom;
     const hasAttributes = Function.prototype.call.bind(Element.prototype.hasAttributes);
 
     const SKIP = new Set(['script', 'style', 'template', 'noscript', 'head', 'title', 'meta', 'link', 'base', 'datalist', 'source', 'track',
@@ -22,7 +22,7 @@
     class Item {
       constructor(el, role, up) {
         this.el = el; this.role = role; this.up = up;
-        this.items = []; this.text = ''; this.run = '';
+        this.items = NOTHING; this.text = ''; this.run = '';
         this.acts = false; this.hidden = false; this.holdsActing = false; this.kids = 0;
         this.states = NONE; this.at = 0; this.told = null;
       }
@@ -33,57 +33,49 @@
       contentName() { return this.role === 'generic' && !this.holdsActing && this.name() !== ''; }
     }
     const NONE = Object.freeze({});
+    const NOTHING = Object.freeze([]);
+    const put = (n, item) => { if (n.items === NOTHING) n.items = [item]; else n.items.push(item); };
     const LONGEST = 200;
     const nameOf = n => {
-      const name = names.of(n.el);
+      const name = names.named(n.el, n.role);
       if (name || n.role !== 'generic' || !n.acts || n.holdsActing) return name;
       const text = n.items.length ? names.inner(n.el) : n.text || names.inner(n.el);
       return text.length <= LONGEST ? text : '';
     };
 
-    // pointer says whether the page shows a hand over the element. Siblings of the same tag and class are asked once.
-    class Cursor {
-      constructor(hand) { this.hand = hand; this.kids = null; }
-      of(el, name, attributes, first) {
-        let key = name;
-        if (attributes) {
-          const list = el.getAttributeNames();
-          if (list.length > 1 || list[0] !== 'class') return new Cursor(styleOf(el).cursor === 'pointer');
-          key += `.${getAttribute(el, 'class')}`;
-        }
-        if (first) key += ':first';
-        const kids = this.kids ??= new Map();
-        let c = kids.get(key);
-        if (!c) kids.set(key, c = new Cursor(styleOf(el).cursor === 'pointer'));
-        return c;
-      }
-    }
-
-    // reachable: a field that is not painted itself but is operated through a label that is.
-    const reachable = (el, name) => name === 'input' && /^(checkbox|radio|file)$/.test(el.type) && [...(el.labels ?? [])].some(l => look(l) === 2);
-
-    const modalParts = () => {
-      let open;
-      try { open = dom.queryAll('dialog:modal').filter(d => look(d)); } catch { return null; }
-      if (!open.length) return null;
-      const path = new Set();
-      for (const d of open) for (let n = d; n; n = dom.parent(n)) path.add(n);
-      return { path, open: new Set(open) };
+    // hand says whether the page shows a hand over the element: inherited, unless a rule or its own style may say otherwise.
+    const hand = (el, name, attributes, f) => {
+      if (!f.sheet.cursor.may(el, name) && !(attributes && ((getAttribute(el, 'style') ?? '').includes('cursor') || hasAttribute(el, 'part')))
+        && !shadow(el) && !(f.kids && shadow(f.el))) return f.hand;
+      return styleOf(el).cursor === 'pointer';
     };
 
+    // reachable: a field that is not painted itself but is operated through a label that is.
+    const reachable = (el, name) => name === 'input' && /^(checkbox|radio|file)$/.test(el.type) && dom.labels(el).some(l => look(l) === 2);
+
+    // modalParts are the open modal dialogs and what they stand in: the rest of the page is inert.
+    const modalParts = dialogs => {
+      const open = new Set(dialogs), path = new Set();
+      for (const d of open) for (let n = d; n; n = dom.parent(n)) path.add(n);
+      return open.size ? { path, open } : null;
+    };
+    const MODAL = 'dialog:modal';
+    const modalDialogs = root => { try { return [...dom.all(root, MODAL)].filter(d => look(d)); } catch { return []; } };
+
     // read walks from top and gives the root item, how many nodes there are and the frames among them.
-    const read = ({ top, max, interactiveOnly }) => {
+    const read = ({ top, max, interactiveOnly, dialogs = modalDialogs(document) }) => {
       const root = new Item(null, 'document', null);
-      const modal = modalParts(), focus = states.focusedElement();
-      const frames = [];
-      const ownersExist = dom.all(document, '[aria-owns]').length > 0 || dom.hosts(document).length > 0;
+      const modal = modalParts(dialogs), focus = states.focusedElement();
+      const frames = [], late = []; // late: modal dialogs inside shadow roots, met on the way
+      const closed = [];
+      let owning = names.owning(document); // whether some tree seen so far moves elements by aria-owns
       const seenOwned = new Set();
       let total = 1, kept = 1;
       const limit = max > 0 ? max : Infinity;
       const list = (el, role, up) => {
         total++;
         const n = new Item(el, role, up);
-        if (kept < limit) { n.at = kept++; flush(up); up.items.push(n); } else n.at = -1;
+        if (kept < limit) { n.at = kept++; flush(up); put(up, n); } else n.at = -1;
         up.kids++;
         return n;
       };
@@ -93,8 +85,7 @@
         n.run = '';
         if (!text) return;
         if (n.quiet) { n.text += (n.text ? ' ' : '') + text; return; }
-        n.items.push(text);
-        n.texts = true;
+        put(n, text);
       };
       // close ends a node: the text of one that holds no other node is its own.
       const close = n => {
@@ -112,16 +103,24 @@
       };
 
       const stack = [];
-      const enter = (el, node, flags, cursor, label, owned) => {
+      const enter = (el, node, flags, hand, sheet, label, owned) => {
         let kids = null, next = null;
-        if (owned) kids = owned; else if (ownersExist && (shadow(el) || localName(el) === 'slot' || names.owning(dom.tree(el)))) kids = names.kids(el);
-        else next = firstChild(el);
-        stack.push({ el, kids, at: 0, next, node, flags, cursor, label, own: false, parts: false, first: true });
+        const inner = owned ? null : shadow(el);
+        if (owned) kids = owned;
+        else if (inner || owning || localName(el) === 'slot') {
+          if (inner && names.owning(inner)) owning = true;
+          if (inner) for (const d of modalDialogs(inner)) if (!dialogs.includes(d)) late.push(d);
+          kids = names.kids(el, inner ?? undefined);
+          if (inner) sheet = styles.of(inner); else if (kids.length && localName(el) === 'slot') sheet = styles.of(dom.tree(kids[0]));
+        } else next = firstChild(el);
+        if (!inner && dom.custom(el)) closed.push(el);
+        stack.push({ el, kids, at: 0, next, node, flags, hand, sheet, label, own: false, parts: false, first: true });
         return stack[stack.length - 1];
       };
       const start = top ?? document.documentElement;
-      const base = new Cursor(top && dom.parent(top)?.nodeType === 1 ? styleOf(dom.parent(top)).cursor === 'pointer' : false);
-      enter(start, root, top && states.disabled(top) ? BARRED : 0, base, null, [start]);
+      const above = top && dom.parent(top);
+      enter(start, root, top && states.disabled(top) ? BARRED : 0, Boolean(above) && nodeType(above) === 1 && styleOf(above).cursor === 'pointer',
+        styles.of(dom.tree(start)), null, [start]);
 
       while (stack.length) {
         const f = stack[stack.length - 1];
@@ -149,12 +148,13 @@
         if (SHAPES.has(name) && !firstChild(el) && !hasAttribute(el, 'role') && !hasAttribute(el, 'aria-label') && !hasAttribute(el, 'tabindex') && !hasAttribute(el, 'onclick')) continue;
         let flags = f.flags & ~UNSEEN;
         if (name === 'slot') { if (f.flags & UNSEEN) flags |= UNSEEN; } else {
-          const seen = look(el);
+          const seen = measure(el);
           if (seen === 0) {
+            if (f.first && !f.kids && styleOf(el).display === '') closed.push(f.el); // the host shows something else
             if (!reachable(el, name)) continue;
           } else if (seen === 1) flags |= UNSEEN;
         }
-        if (ownersExist) { if (seenOwned.has(el)) continue; seenOwned.add(el); }
+        if (owning) { if (seenOwned.has(el)) continue; seenOwned.add(el); }
         if (modal && !(flags & QUIET) && !modal.inside?.has(el)) {
           if (modal.open.has(el)) (modal.inside = modal.inside ?? new Set()).add(el);
           else if (!modal.path.has(el)) { if (!insideModal(stack, modal)) continue; }
@@ -164,13 +164,13 @@
           if (hasAttribute(el, 'inert')) continue;
           if (states.bars(el)) flags |= BARRED;
         }
-        const role = roles.of(el);
+        const role = roles.asked(el);
         const widget = attributes || STATEFUL.has(name) || role !== 'generic' ? states.acts(el, role) : false;
-        let acts = widget, cursor = f.cursor;
+        let acts = widget, pointed = f.hand;
         const label = name === 'label' ? el.control : null;
         if (!(flags & ACT) && !acts && name !== 'html' && name !== 'body' && name !== 'option' && !(flags & (UNSEEN | HIDDEN))) {
-          cursor = f.cursor.of(el, name, attributes, f.first);
-          if (cursor.hand && !f.cursor.hand && !(label && (look(label) || reachable(label, 'input')))) acts = true;
+          pointed = hand(el, name, attributes, f);
+          if (pointed && !f.hand && !(label && (look(label) || reachable(label, 'input')))) acts = true;
         }
         f.first = false;
         const wanted = acts || role === 'iframe' || !interactiveOnly && (role === 'generic' ? attributes && authored(el, name) : role !== 'none');
@@ -197,14 +197,23 @@
         if (EMPTY.has(name)) { if (listed && !runs) f.node.run += ' '; continue; }
         if (acts) flags |= ACT;
         if (listed && (roles.LEAF.has(role) || role === 'textbox' || role === 'searchbox')) flags |= QUIET;
-        const below = enter(el, into, flags, cursor, label ? spoken(label) : f.label, null);
+        const only = firstChild(el);
+        if (only && nodeType(only) === 3 && !nextSibling(only) && !owning && name !== 'slot' && !shadow(el) && !dom.custom(el)) {
+          // Most elements hold a text and nothing else: no need to go in.
+          if (!(flags & (HIDDEN | UNSEEN)) && !(label && said(spoken(label), only.data)) && !(f.label && said(f.label, only.data))) append(into, only.data, el);
+          if (listed) { into.text = squash(into.run); into.run = ''; }
+          if (!runs) f.node.run += ' '; else joint.push(el);
+          continue;
+        }
+        const below = enter(el, into, flags, pointed, f.sheet, label ? spoken(label) : f.label, null);
         below.own = listed;
         below.inline = runs;
         below.parts = !listed && !runs;
         if (listed && (role === 'textbox' || role === 'searchbox')) into.valued = true;
       }
+      if (late.length) return read({ top, max, interactiveOnly, dialogs: dialogs.concat(late) });
       close(root);
-      return { root, total: total, kept, frames };
+      return { root, total, frames, closed };
     };
 
     // authored: an element without a role whose author gave it a name.
@@ -214,7 +223,7 @@
     const paintedSize = el => { const b = rectOf(el); return b.width > 0 && b.height > 0; };
     // spoken is what a label's control is called; said tells whether a text of the label is in it.
     const spoken = control => look(control) || reachable(control, localName(control)) ? ` ${names.of(control)} ` : null;
-    const said = (name, data) => { const t = squash(data); return t === '' || name.includes(t); };
+    const said = (name, data) => { if (name === null) return false; const t = squash(data); return t === '' || name.includes(t); };
 
     return { read, Item };
   })();
@@ -236,7 +245,7 @@
       top = refs.get(args.root_ref);
       if (!top || !dom.isConnected(top)) throw fail('element_not_found', 'stale_ref', `${args.root_ref} is not in this document any more`, { element_ref: args.root_ref });
     }
-    const { root, total, frames } = reader.read({ top, max: args.max_nodes ?? 0, interactiveOnly: args.interactive_only === true });
+    const { root, total, frames, closed } = reader.read({ top, max: args.max_nodes ?? 0, interactiveOnly: args.interactive_only === true });
     const out = { title: document.title, url: document.URL, total: 0, truncated: false, omitted: [], frames: [] };
     root.told = squash(document.title);
     const places = new Map();
@@ -258,7 +267,7 @@
       out.frames.push(place);
     }
     if (want.text) out.text = dom.text(top ?? undefined);
-    for (const el of dom.closedSigns()) out.omitted.push({ element_ref: refs.of(el), selector_hint: selectorHint(el), kind: 'closed_shadow_root' });
+    for (const el of dom.closedSigns(closed)) out.omitted.push({ element_ref: refs.of(el), selector_hint: selectorHint(el), kind: 'closed_shadow_root' });
     return out;
   });
 

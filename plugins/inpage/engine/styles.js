@@ -1,0 +1,86 @@
+
+  // styles reads the style sheets of a tree once, to know which elements a rule may give a hand cursor, generated content or
+  // transformed letters. Asking the computed style of every element would cost more than all the rest of a snapshot.
+  // Keys are as a browser's own rule hash: the classes, ids and tags of a selector's last compound. They may name too many
+  // elements, never too few; a sheet that cannot be read (another origin's) may concern every element.
+  const styles = (() => {
+    const LARGEST = 30000;
+
+    class Keys {
+      constructor() { this.any = false; this.every = false; this.names = new Set(); }
+      // add takes the last compound of every selector of a list.
+      add(selectors) {
+        this.any = true;
+        for (const key of lastKeys(selectors)) if (key === '*') this.every = true; else this.names.add(key);
+      }
+      all() { this.any = this.every = true; }
+      // may says whether a rule may concern the element.
+      may(el, name) {
+        if (!this.any) return false;
+        if (this.every || this.names.has(name)) return true;
+        const id = dom.getAttribute(el, 'id');
+        if (id && this.names.has(`#${id}`)) return true;
+        const classes = dom.getAttribute(el, 'class');
+        if (!classes) return false;
+        for (const c of classes.split(SPACE)) if (c && this.names.has(`.${c}`)) return true;
+        return false;
+      }
+    }
+
+    const unescape = s => s.replace(/\\([0-9a-fA-F]{1,6})\s?|\\(.)/g, (_, hex, c) => hex ? String.fromCodePoint(parseInt(hex, 16) || 0xfffd) : c);
+    // lastKeys gives one key a selector: a class if the last compound has one, else its id, else its tag, else "*".
+    const lastKeys = selectors => {
+      let flat = selectors;
+      for (let before = ''; before !== flat;) { before = flat; flat = flat.replace(/\([^()]*\)/g, ''); }
+      flat = flat.replace(/\[[^\]]*\]/g, '[]');
+      return flat.split(',').map(selector => {
+        const last = selector.trim().split(/(?<!\\)[\s>+~]+/).pop().replace(/\[\]/g, '').replace(/(?<!\\)::?[-\w]+/g, '');
+        if (/[&*|]/.test(last.replace(/\\./g, '')) && !/[.#]/.test(last)) return '*';
+        const found = /\.((?:\\.|[^.#:\\&])+)/.exec(last);
+        if (found) return `.${unescape(found[1])}`;
+        const id = /#((?:\\.|[^.#:\\&])+)/.exec(last);
+        if (id) return `#${unescape(id[1])}`;
+        return /^[a-zA-Z][-\w]*$/.test(last) ? last.toLowerCase() : '*';
+      });
+    };
+
+    const EMPTY = /^(""|''|none|normal|)$/;
+    // of is what the sheets of a document or shadow root can do: {cursor, content, transformed}.
+    const of = dom.memo(root => {
+      const found = { cursor: new Keys(), content: new Keys(), transformed: false };
+      let budget = LARGEST;
+      const unknown = () => { found.cursor.all(); found.content.all(); found.transformed = true; };
+      const scan = (rules, outer) => {
+        for (const rule of rules) {
+          if (--budget < 0) return unknown();
+          let selectors = outer;
+          const style = rule.style;
+          if (style && style.length) {
+            const hand = style.cursor, content = style.content, transform = style.textTransform;
+            if (hand || content && !EMPTY.test(content) || transform && transform !== 'none') {
+              const text = rule.selectorText ?? '';
+              // A nested rule speaks of its outer rule's elements where it says & or only adds pseudo-elements.
+              selectors = text ? text.includes('&') && outer ? `${text},${outer}` : text : outer || '*';
+              if (hand) found.cursor.add(selectors);
+              if (content && !EMPTY.test(content) && /:(before|after)/.test(selectors)) found.content.add(selectors);
+              if (transform && transform !== 'none') found.transformed = true;
+            }
+          }
+          if (rule.styleSheet) read(rule.styleSheet);
+          else if (rule.cssRules?.length) scan(rule.cssRules, rule.selectorText ?? outer);
+        }
+      };
+      const read = sheet => {
+        if (sheet.disabled) return;
+        let rules;
+        try { rules = sheet.cssRules; } catch { return unknown(); }
+        scan(rules, '');
+      };
+      for (const sheet of [...(root.styleSheets ?? []), ...(root.adoptedStyleSheets ?? [])]) read(sheet);
+      if (!found.transformed && dom.all(root, '[style*="text-transform" i]').length) found.transformed = true;
+      if (root.host) found.transformed ||= of(dom.tree(root.host)).transformed; // inherited into the root
+      return found;
+    });
+
+    return { of };
+  })();
