@@ -1,0 +1,299 @@
+
+  // clock is the page's time and patience: nothing here polls faster than the page can change.
+  const clock = (() => {
+    const later = setTimeout, paint = requestAnimationFrame, perf = performance;
+    const now = () => perf.now();
+    const sleep = ms => new Promise(done => later(done, ms));
+    // frame resolves after the next frame, or after 50 ms where frames do not come (a hidden page).
+    const frame = () => new Promise(done => {
+      let over = false;
+      const end = () => { if (!over) { over = true; done(); } };
+      paint(end);
+      later(end, 50);
+    });
+    // change resolves when the document changes, at the latest after ms.
+    const change = ms => new Promise(done => {
+      const watch = new MutationObserver(() => end());
+      let over = false;
+      const end = () => { if (!over) { over = true; watch.disconnect(); done(); } };
+      const what = { subtree: true, childList: true, attributes: true, characterData: true };
+      watch.observe(document, what);
+      later(end, ms);
+    });
+    return { now, sleep, frame, change };
+  })();
+
+  // target finds the element that a call means: {ref | selector | text | x, y}. Nothing here scrolls or acts.
+  const target = (() => {
+    const { nodeType, localName, getAttribute, hasAttribute, children, parent, look } = dom;
+
+    // describe names an element for a person: `div#ov "Cookie notice"`.
+    const hint = el => {
+      if (!el) return 'nothing';
+      const id = getAttribute(el, 'id'), cls = getAttribute(el, 'class')?.trim().split(/\s+/)[0];
+      return localName(el) + (id ? `#${id}` : cls ? `.${cls}` : '');
+    };
+    const shorten = (s, n) => s.length > n ? `${s.slice(0, n - 1).replace(/[\ud800-\udbff]$/, '')}…` : s;
+    const describe = el => {
+      if (!el) return 'nothing';
+      const words = shorten(squash((el === document.body || el === document.documentElement ? '' : dom.text(el)) || getAttribute(el, 'aria-label') || ''), 60);
+      return hint(el) + (words ? ` "${words}"` : '');
+    };
+    const card = el => ({ element_ref: refs.of(el), role: roles.of(el), name: shorten(names.of(el), 80) });
+
+    // hitAt is the innermost element painted at a point of the viewport, through every reachable shadow root.
+    const hitAt = (x, y) => {
+      let el = Document.prototype.elementFromPoint.call(document, x, y);
+      for (;;) {
+        const root = el && dom.shadow(el);
+        const inner = root?.elementFromPoint(x, y);
+        if (!inner || inner === el || inner.getRootNode() !== root) return el;
+        el = inner;
+      }
+    };
+
+    // actor is the nearest element at or above el that people act on, up to a limit.
+    const acts = el => states.acts(el, roles.of(el));
+    const actor = el => {
+      for (let n = el; n && nodeType(n) === 1 && n !== document.body; n = parent(n)) if (acts(n)) return n;
+      return null;
+    };
+
+    // controlOf gives the control that a label stands for.
+    const controlOf = el => {
+      for (let n = el; n && nodeType(n) === 1; n = parent(n)) {
+        if (localName(n) === 'label') return n.control ?? null;
+        if (acts(n)) return null;
+      }
+      return null;
+    };
+    // labelsOf lists the labels of a control that someone sees.
+    const labelsOf = el => { try { return [...(el.labels ?? [])].filter(dom.visible); } catch { return []; } };
+
+    // pick is what a person means by a text: the control of a label, the thing to act on that the text stands in, or the text's own element.
+    const pick = el => controlOf(el) ?? actor(el) ?? el;
+
+    // ---- text
+
+    const BREAK = '\n', SILENT = new Set(['script', 'style', 'template', 'noscript', 'head', 'title', 'textarea', 'select', 'option', 'datalist', 'iframe', 'object', 'canvas', 'video', 'audio']);
+    const INLINE = /^(inline|contents|ruby)/;
+
+    // book writes the visible text of the document into one string and remembers which element covers which part of it.
+    const book = () => {
+      const spans = [];
+      let text = '';
+      const put = s => {
+        let t = s.replace(/\s+/g, ' ');
+        if (t[0] === ' ' && /\s$|^$/.test(text)) t = t.slice(1);
+        text += t;
+      };
+      const stop = () => { if (text && !text.endsWith(BREAK)) text = text.replace(/ $/, '') + BREAK; };
+      const stack = [];
+      const enter = el => {
+        const brk = !INLINE.test(dom.styleOf(el).display);
+        if (brk) stop();
+        stack.push({ el, kids: children(el), at: 0, from: text.length, brk });
+      };
+      const root = document.body ?? document.documentElement;
+      if (!root) return { text, spans };
+      enter(root);
+      while (stack.length) {
+        const top = stack[stack.length - 1];
+        if (top.at === top.kids.length) {
+          stack.pop();
+          if (text.length > top.from && /\S/.test(text.slice(top.from))) spans.push({ el: top.el, from: top.from, to: text.length });
+          if (top.brk) stop();
+          continue;
+        }
+        const node = top.kids[top.at++], type = nodeType(node);
+        if (type === 3) { if (look(top.el) === 2 || localName(top.el) === 'slot') put(node.data); continue; }
+        if (type !== 1 || SILENT.has(localName(node)) || !look(node)) continue;
+        if (localName(node) === 'br') { stop(); continue; }
+        enter(node);
+      }
+      return { text, spans };
+    };
+
+    // spots lists where words occur in a text.
+    const spots = (text, words) => {
+      const out = [];
+      for (let i = text.indexOf(words); i >= 0; i = text.indexOf(words, i + words.length)) out.push(i);
+      return out;
+    };
+    // cover is the innermost span that holds all of a spot. Spans are in the order of their ends, inner ones first.
+    const cover = (spans, from, to) => {
+      let lo = 0, hi = spans.length;
+      while (lo < hi) { const mid = (lo + hi) >> 1; if (spans[mid].to < to) lo = mid + 1; else hi = mid; }
+      for (; lo < spans.length; lo++) if (spans[lo].from <= from) return spans[lo];
+      return null;
+    };
+
+    const NAMED = '[aria-label],[aria-labelledby],[alt],[title],[placeholder],[role],input,select,textarea,button,a[href],svg,summary,fieldset,iframe';
+    const byText = query => dom.frozen(() => {
+      const words = squash(query.replace(/\s+/g, ' '));
+      if (!words) throw fail('invalid_request', '', 'text_query is empty', { field: 'text_query' });
+      const { text, spans } = book();
+      const lower = words.toLowerCase();
+      // tiers, best first: the whole text as it is written, the whole text in another case, a part of it.
+      const tiers = [new Set(), new Set(), new Set()];
+      const whole = s => { const t = squash(s); return t === words ? 0 : t.toLowerCase() === lower ? 1 : -1; };
+      const low = text.toLowerCase();
+      // Lower case may be longer than the text (İ); then only what is written alike is found.
+      const places = low.length === text.length ? spots(low, lower) : spots(text, words);
+      for (const at of places) {
+        const span = cover(spans, at, at + words.length);
+        if (!span) continue;
+        const tier = whole(text.slice(span.from, span.to));
+        tiers[tier < 0 ? 2 : tier].add(span.el);
+      }
+      for (const el of dom.queryAll(NAMED)) {
+        const name = names.of(el);
+        if (!name) continue;
+        const tier = whole(name);
+        if (tier >= 0) tiers[tier].add(el);
+        else if (name.toLowerCase().includes(lower)) tiers[2].add(el);
+      }
+      const seen = el => dom.visible(el) || labelsOf(el).length > 0;
+      for (const tier of tiers) {
+        const hits = [...new Set([...tier].map(pick))].filter(el => seen(el) && !states.collapsed(el));
+        if (!hits.length) continue;
+        const able = hits.filter(acts);
+        let best = able.length ? able : hits;
+        // Of hits inside one another the innermost is meant.
+        best = best.filter(el => !best.some(other => other !== el && dom.contains(el, other)));
+        if (best.length === 1) return best[0];
+        best.sort((a, b) => a.compareDocumentPosition(b) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1);
+        throw fail('invalid_request', 'ambiguous_target', `${best.length} elements match the text "${shorten(words, 80)}" equally well; give the element_ref of one`,
+          { candidates: best.slice(0, 10).map(card) });
+      }
+      return null;
+    });
+
+    // ---- refs
+
+    // closest lists elements of this document with the role and name that a lost ref had.
+    const closest = (role, name) => dom.frozen(() => {
+      if (!role || role === 'document') return [];
+      const out = [];
+      for (const el of dom.queryAll('*')) {
+        if (look(el) !== 2 || roles.of(el) !== role || names.of(el) !== name) continue;
+        out.push(card(el));
+        if (out.length === 5) break;
+      }
+      return out;
+    });
+
+    const byRef = (ref, was) => {
+      const plain = String(ref).trim().replace(/^@/, '');
+      const el = refs.documentOf(plain) === documentNumber() ? refs.get(plain) : null;
+      if (el && dom.isConnected(el)) return el;
+      const candidates = was ? closest(was.role, was.name) : [];
+      throw fail('element_not_found', 'stale_ref', `the element of ${plain} is no longer in the page; take a new page.snapshot${candidates.length ? ' or use one of the candidates' : ''}`,
+        { element_ref: plain, candidates });
+    };
+
+    // find gives the element, or null when it is not there yet. It throws for a stale ref, a bad selector and an ambiguous text.
+    const find = t => {
+      if (t.ref !== undefined) return byRef(t.ref, t.was);
+      if (t.selector !== undefined) return dom.queryAll(t.selector)[0] ?? null;
+      if (t.text !== undefined) return byText(t.text);
+      if (t.focused) return states.focusedElement();
+      return hitAt(t.x, t.y);
+    };
+    const said = t => t.selector !== undefined ? `the selector ${t.selector}` : t.text !== undefined ? `the text "${shorten(t.text, 80)}"` : 'the target';
+
+    const frameElements = () => dom.queryAll('iframe,frame,object,embed').filter(dom.rendered);
+    const missing = t => {
+      if (t.focused) return fail('element_not_found', 'nothing_focused', 'no element has the focus; give a target');
+      if (t.x !== undefined) return fail('element_not_found', '', `there is nothing at ${t.x}, ${t.y}; the viewport is ${innerWidth} by ${innerHeight} CSS pixels`);
+      const frames = t.selector !== undefined && frameElements().length ? '; if it stands in a frame, give the frame\'s element_ref as frame_ref' : '';
+      return fail('element_not_found', '', `nothing matches ${said(t)}${frames || '; take a page.snapshot to see what is there'}`);
+    };
+
+    // wait finds the element, waiting for it until the deadline (of clock.now).
+    // With leave, the search ends after a moment when the document shows frames, so that the driver can look there.
+    const wait = async (t, deadline, leave) => {
+      const giveUp = leave ? Math.min(deadline, clock.now() + 150) : deadline;
+      for (;;) {
+        const began = clock.now();
+        const el = find(t);
+        if (el) return el;
+        const t1 = clock.now();
+        if (t1 >= deadline || t.focused || t.x !== undefined) throw missing(t);
+        if (leave && t1 >= giveUp && frameElements().length) throw fail('element_not_found', 'elsewhere', 'not in this document', { frames: frameElements().map(refs.of) });
+        // A search that is dear is made more rarely.
+        const rest = Math.max(30, 3 * (t1 - began));
+        const until = Math.min(deadline, leave ? giveUp > t1 ? giveUp : deadline : deadline);
+        await clock.change(Math.min(Math.max(rest, 100), Math.max(0, until - t1)));
+        if (rest > 60) await clock.sleep(Math.min(rest, Math.max(0, deadline - clock.now())));
+      }
+    };
+
+    return { describe, hint, card, hitAt, actor, acts, controlOf, labelsOf, find, wait, closest, frameElements, shorten };
+  })();
+
+  // locate tells of a target without touching it: {ref, role, name, tag}.
+  ops.locate = async ({ target: t, wait = 0, leave }) => {
+    const el = await target.wait(t, clock.now() + wait, leave);
+    return { ...target.card(el), ref: refs.of(el), tag: dom.localName(el), frame: /^(iframe|frame|object|embed)$/.test(dom.localName(el)) };
+  };
+  ops.closest = ({ role, name }) => target.closest(role, name);
+  ops.frames = () => target.frameElements().map(refs.of);
+
+  // read is snapshot with what a driver wants beside it: how many elements may hold closed roots that nobody opened yet, and the HTML.
+  ops.read = args => {
+    const out = ops.snapshot(args);
+    out.unopened = args.roots ? dom.closedCandidates().length : 0;
+    if (args.want?.html) out.html = page.html();
+    if (args.want?.dom) out.dom = page.tree(args.max_nodes ?? 0);
+    return out;
+  };
+  // about tells a person of a frame element that could not be read.
+  ops.about = ({ ref }) => {
+    const el = refs.get(ref);
+    return el ? { selector_hint: selectorHint(el), url: el.src ?? el.data ?? '' } : {};
+  };
+
+  // page gives the document as it is, without passwords.
+  const page = (() => {
+    const html = () => {
+      const root = document.documentElement;
+      if (!root) return '';
+      if (!dom.all(document, 'input[type=password][value]').length) return root.outerHTML;
+      // The copy lives in a document without a window, so nothing in it loads or runs.
+      const copy = document.implementation.createHTMLDocument('').importNode(root, true);
+      for (const field of copy.querySelectorAll('input[type=password][value]')) field.removeAttribute('value');
+      return copy.outerHTML;
+    };
+    // tree is the DOM as {tag, attributes, children} and strings, through shadow roots (`#shadow`), at the most max nodes.
+    const tree = max => {
+      let left = max > 0 ? max : Infinity;
+      const root = { tag: '#document', children: [] }, stack = [[document, root]];
+      while (stack.length && left > 0) {
+        const [node, into] = stack.pop(), below = [];
+        const add = (list, to) => {
+          for (const c of list) {
+            if (left <= 0) break;
+            const type = dom.nodeType(c);
+            if (type === 3) { if (/\S/.test(c.data)) { to.children.push(c.data); left--; } continue; }
+            if (type !== 1) continue;
+            const name = dom.localName(c), item = { tag: name };
+            if (c.attributes?.length) {
+              item.attributes = {};
+              for (const a of c.attributes) if (!(a.name === 'value' && name === 'input' && c.type === 'password')) item.attributes[a.name] = a.value;
+            }
+            item.children = [];
+            to.children.push(item);
+            left--;
+            below.push([c, item]);
+          }
+        };
+        const shadow = dom.nodeType(node) === 1 && dom.shadow(node);
+        if (shadow) { const item = { tag: '#shadow', children: [] }; into.children.push(item); add(shadow.childNodes, item); }
+        add(node.childNodes, into);
+        while (below.length) stack.push(below.pop());
+      }
+      return root;
+    };
+    return { html, tree };
+  })();
