@@ -1,0 +1,82 @@
+package broker
+
+import (
+	"context"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	browserv1 "github.com/droverhq/drover/proto/browser/v1"
+	"github.com/droverhq/drover/proto/catalog"
+	"github.com/droverhq/drover/proto/fault"
+	"github.com/droverhq/drover/proto/wire"
+)
+
+var commandMethod = lookup("provider.command")
+
+// command calls one of a provider's own methods: only by a name that the policy allows and the provider lists, and never
+// a normalized one. The policy is asked first, so that nobody learns by trying what a provider has.
+func (b *Broker) command(ctx context.Context, c *call, r *browserv1.CommandRequest) (proto.Message, error) {
+	if r.GetSessionId() == "" {
+		row, err := b.aboutProvider(r.GetProviderId())
+		if err != nil {
+			return nil, err
+		}
+		c.provider = row.ID
+		if err := b.allow(c, nil, r.GetProviderMethod()); err != nil {
+			return nil, err
+		}
+		placed(ctx)
+		life, err := row.source.Acquire(ctx)
+		if err != nil {
+			return nil, err
+		}
+		ctx, release := whileAlive(ctx, life)
+		defer release()
+		c.sent = true
+		return custom(ctx, life, "", r)
+	}
+	s, err := b.sessions.find(c.who, r.GetSessionId())
+	if err != nil {
+		return nil, err
+	}
+	c.provider = s.life.ID()
+	if err := b.allow(c, s, r.GetProviderMethod()); err != nil {
+		return nil, err
+	}
+	return b.inLane(ctx, c, s, func(ctx context.Context) (proto.Message, error) {
+		return custom(ctx, s.life, s.native, r)
+	})
+}
+
+func custom(ctx context.Context, life Provider, native string, r *browserv1.CommandRequest) (proto.Message, error) {
+	if err := listed(life, r.GetProviderMethod()); err != nil {
+		return nil, err
+	}
+	resp, err := life.Custom(ctx, &browserv1.CustomRequest{
+		SessionId: native, PageId: r.GetPageId(), Method: r.GetProviderMethod(), Params: r.GetParams(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &browserv1.CommandResponse{Result: resp.GetResult()}, nil
+}
+
+// listed refuses a method that the provider does not list among its own.
+func listed(life Provider, method string) error {
+	if _, normalized := catalog.Lookup(method); normalized {
+		return fault.New(fault.UnsupportedMethod, "%s is a normalized method; call it by itself", method).Field("provider_method")
+	}
+	var names []string
+	for _, m := range life.Describe().GetCapabilities().GetCustomMethods() {
+		names = append(names, m.GetName())
+	}
+	if slices.Contains(names, method) {
+		return nil
+	}
+	e := fault.New(fault.UnsupportedMethod, "%s lists no custom method %q", life.ID(), method).Field("provider_method")
+	if n := wire.Nearest(method, names); n != "" {
+		return e.Hint("did you mean %q?", n).With("nearest", n)
+	}
+	return e
+}
