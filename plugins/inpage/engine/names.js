@@ -5,7 +5,7 @@
     const { filled } = roles;
 
     const FROM_CONTENT = new Set(['button', 'cell', 'checkbox', 'columnheader', 'gridcell', 'heading', 'link', 'menuitem',
-      'menuitemcheckbox', 'menuitemradio', 'option', 'radio', 'rowheader', 'switch', 'tab', 'tooltip', 'treeitem',
+      'menuitemcheckbox', 'menuitemradio', 'option', 'radio', 'rowheader', 'switch', 'tab', 'term', 'tooltip', 'treeitem',
       'doc-backlink', 'doc-biblioref', 'doc-glossref', 'doc-noteref']);
     // Text of these is not part of the name of what contains them.
     const APART = new Set(['script', 'style', 'template', 'noscript', 'head', 'datalist', 'iframe', 'frame', 'object', 'embed', 'audio', 'video', 'canvas']);
@@ -118,6 +118,7 @@
       ctx.visited.add(el);
       if (localName(el) === 'slot') return content(el, ctx);
       const role = roles.of(el);
+      if (role === 'group' && ctx.branch) return ''; // the items below a tree item are not its name
       if (!ctx.referred) { const by = labelledby(el, ctx); if (by) return by; }
       const value = embedded(el, role);
       if (value !== null) return value;
@@ -173,7 +174,7 @@
       if (text !== null && squash(text) !== '') return text;
       let space = '';
       if (text === null || text === '') {
-        if (inside || FROM_CONTENT.has(role)) {
+        if (inside || FROM_CONTENT.has(role) || role === 'row' && roles.inGrid(el)) {
           const said = content(el, ctx);
           if (squash(said) !== '') return said;
           space = inside && said !== '' ? ' ' : '';
@@ -260,13 +261,14 @@
       return first && look(first) === 2 ? squash(own(first, 'heading', { ...ctx, visited: new Set([el]) }, true)) : '';
     };
 
-    const start = () => ({ visited: new Set(), referred: false, shown: false, depth: 0 });
+    const start = () => ({ visited: new Set(), referred: false, shown: false, branch: false, depth: 0 });
 
     // of is the accessible name of an element, white space collapsed; "" where it has none.
     const named = (el, role) => {
       const ctx = start();
       if (hasAttribute(el, 'aria-labelledby')) { const by = squash(labelledby(el, ctx)); if (by) return by; }
       ctx.visited.add(el);
+      ctx.branch = role === 'treeitem';
       return squash(own(el, role, ctx, false)) || headed(el, role, ctx);
     };
     const of = dom.memo(el => named(el, roles.of(el)));

@@ -12,6 +12,8 @@
     const ITEM = new Set(['listitem', 'cell', 'gridcell', 'columnheader', 'rowheader', 'term', 'definition']);
     const OPTIONS = 40;
 
+    // plain: no state that a line would show.
+    const plain = n => { for (const k in n.states) if (k !== 'level') return false; return true; };
     const quote = s => JSON.stringify(s);
     const acting = n => n.acts && !n.states.disabled;
 
@@ -22,10 +24,10 @@
       if (s.checked === 'mixed') out += ' [checked=mixed]'; else if (s.checked === 'true') out += ' [checked]';
       if (s.pressed === 'mixed') out += ' [pressed=mixed]'; else if (s.pressed === 'true') out += ' [pressed]'; else if (s.pressed) out += ' [pressed=false]';
       if (s.selected) out += ' [selected]';
-      if (s.expanded !== undefined) out += s.expanded ? ' [expanded]' : ' [expanded=false]';
+      if (s.expanded !== undefined && !(s.expanded === false && n.el instanceof HTMLSelectElement)) out += s.expanded ? ' [expanded]' : ' [expanded=false]';
       if (s.disabled) out += ' [disabled]';
       if (s.required) out += ' [required]';
-      if (s.level) out += ` [level=${s.level}]`;
+      if (s.level && n.role === 'heading') out += ` [level=${s.level}]`;
       if (s.focused) out += ' [focused]';
       if (n.hidden) out += ' [a11y_hidden]';
       if (n.acts && !s.disabled || n.role === 'iframe') out += ` [ref=${refs.of(n.el)}]`;
@@ -58,7 +60,7 @@
 
     // simple is the text of a cell or an item that holds nothing else, or null.
     const simple = (n, list) => {
-      if (n.acts || n.hidden || Object.keys(n.states).length) return null;
+      if (n.acts || n.hidden || !plain(n)) return null;
       if (list.length === 0) return n.authored() ? n.name() : '';
       if (list.length === 1 && typeof list[0] === 'string') return n.authored() ? n.name() : list[0];
       return null;
@@ -108,7 +110,7 @@
           if (list.length) stack.push({ list, at: 0, depth: frame.depth + 1, name: n.name() });
           continue;
         }
-        if (ITEM.has(n.role) && !n.acts && !n.authored() && list.length === 1 && typeof list[0] !== 'string' && !Object.keys(n.states).length) {
+        if (ITEM.has(n.role) && !n.acts && !n.authored() && list.length === 1 && typeof list[0] !== 'string' && plain(n)) {
           stack.push({ list, at: 0, depth: frame.depth, name: frame.name }); // an item that only holds one thing is that thing
           continue;
         }

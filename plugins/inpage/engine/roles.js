@@ -190,6 +190,12 @@
       return !(dl && hasAttribute(dl, 'role') && explicit(dl) === 'none');
     };
 
+    // inGrid: a row or cell that people move through, so that its row has a name.
+    const inGrid = el => {
+      const role = nearest(el, up => { const r = of(up); return r !== 'generic' && r !== 'rowgroup' && r !== 'none' && r; });
+      return role === 'grid' || role === 'treegrid';
+    };
+
     // The roles that HTML-AAM gives by tag, as a word or as a function of the element.
     const HTML = {
       a: el => hasAttribute(el, 'href') ? 'link' : 'generic',
@@ -206,7 +212,7 @@
       hgroup: 'group', hr: 'separator', iframe: 'iframe',
       img: el => getAttribute(el, 'alt') === '' && !filled(el, 'aria-label') && !filled(el, 'aria-labelledby') && !hasAttribute(el, 'tabindex') ? 'none' : 'img',
       input, ins: 'insertion', li: listItem, main: 'main', mark: 'mark', math: 'math', menu: 'list', meter: 'meter', nav: 'navigation',
-      object: el => el.contentDocument ? 'iframe' : 'generic',
+      object: el => el.contentWindow ? 'iframe' : 'generic',
       ol: 'list', optgroup: 'group', option: 'option', output: 'status', p: 'paragraph', progress: 'progressbar', s: 'deletion',
       search: 'search', section: el => named(el) ? 'region' : 'generic',
       select: el => el.multiple || el.size > 1 ? 'listbox' : 'combobox',
@@ -261,5 +267,5 @@
     const asked = el => least(el, (hasAttribute(el, 'role') ? explicit(el) : null) ?? native(el));
     const of = dom.memo(asked);
 
-    return { of, asked, native, explicit, focusable, editableRoot, summarizes, named, filled, nearest, tableOf, layout, LEAF };
+    return { of, asked, native, explicit, focusable, editableRoot, summarizes, named, filled, nearest, inGrid, tableOf, layout, LEAF };
   })();

@@ -7,7 +7,7 @@
     const SKIP = new Set(['script', 'style', 'template', 'noscript', 'head', 'title', 'meta', 'link', 'base', 'datalist', 'source', 'track',
       'param', 'col', 'colgroup', 'defs', 'desc', 'metadata', 'clipPath', 'mask', 'linearGradient', 'radialGradient', 'pattern', 'filter', 'br', 'wbr', 'rp']);
     // Elements without children that are painted.
-    const EMPTY = new Set(['input', 'textarea', 'img', 'iframe', 'frame', 'object', 'embed', 'video', 'audio', 'canvas', 'hr', 'meter', 'progress', 'area']);
+    const EMPTY = new Set(['input', 'textarea', 'img', 'iframe', 'frame', 'embed', 'video', 'audio', 'canvas', 'hr', 'meter', 'progress', 'area']);
     // Elements whose text runs on in the line; all others part it.
     const RUNS = new Set(('a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr output q ruby rb rt rtc s samp small ' +
       'slot span strike strong sub sup time tt u var tspan textPath').split(' '));
@@ -16,7 +16,7 @@
     const FLOWING = /^(inline|contents|ruby|$)/;
 
     // What a walk knows of the part of the tree it is in.
-    const HIDDEN = 1, QUIET = 2, ACT = 4, BARRED = 8, UNSEEN = 16, LABEL = 32;
+    const HIDDEN = 1, QUIET = 2, ACT = 4, BARRED = 8, UNSEEN = 16, BEHIND = 32;
 
     // Item is a node of the snapshot: an element that says something. items holds its nodes and the texts between them.
     class Item {
@@ -135,7 +135,7 @@
         }
         const type = nodeType(node);
         if (type === 3) {
-          if (f.flags & (HIDDEN | UNSEEN)) continue;
+          if (f.flags & (HIDDEN | UNSEEN | BEHIND)) continue;
           const data = node.data;
           if (f.label && said(f.label, data)) continue;
           append(f.node, data);
@@ -157,8 +157,9 @@
         if (owning) { if (seenOwned.has(el)) continue; seenOwned.add(el); }
         if (modal && !(flags & QUIET) && !modal.inside?.has(el)) {
           if (modal.open.has(el)) (modal.inside = modal.inside ?? new Set()).add(el);
-          else if (!modal.path.has(el)) { if (!insideModal(stack, modal)) continue; }
+          else if (!insideModal(stack, modal)) { if (!modal.path.has(el)) continue; flags |= BEHIND; }
         }
+        if (modal?.open.has(el)) flags &= ~BEHIND;
         if (attributes) {
           if (getAttribute(el, 'aria-hidden') === 'true') flags |= HIDDEN;
           if (hasAttribute(el, 'inert')) continue;
@@ -175,9 +176,9 @@
         f.first = false;
         const wanted = acts || role === 'iframe' || !interactiveOnly && (role === 'generic' ? attributes && authored(el, name) : role !== 'none');
         let listed = wanted;
-        if (flags & UNSEEN) listed = false;
+        if (flags & (UNSEEN | BEHIND)) listed = false;
         else if (flags & HIDDEN) listed = acts && widget && paintedSize(el);
-        else if (flags & QUIET) listed = widget || role === 'iframe' || hasAttribute(el, 'role') && wanted;
+        else if (flags & QUIET) listed = widget || role === 'iframe' || wanted && (hasAttribute(el, 'role') || role === 'img' && names.of(el) !== '');
         const runs = RUNS.has(name);
         if (!runs) f.node.run += ' '; else if (f.node.run) joint.push(el);
         let into = f.node;
@@ -189,12 +190,13 @@
             if (attributes || STATEFUL.has(name)) into.states = states.of(el, role, focus, (flags & BARRED) !== 0);
             else if (role === 'heading') into.states = { level: states.level(el, role) };
             else if (acts && flags & BARRED) into.states = { disabled: true };
+            if ((role === 'listitem' || role === 'treeitem') && !into.states.level) into.states = { ...into.states, level: depth(into, role) };
           }
           into.quiet = acts && names.FROM_CONTENT.has(role) || roles.LEAF.has(role);
           if (acts) for (let up = f.node; up && !up.holdsActing; up = up.up) up.holdsActing = true;
           if (role === 'iframe' && into.at >= 0) frames.push(into);
         }
-        if (EMPTY.has(name)) { if (listed && !runs) f.node.run += ' '; continue; }
+        if (EMPTY.has(name) || role === 'iframe') { if (listed && !runs) f.node.run += ' '; continue; }
         if (acts) flags |= ACT;
         if (listed && (roles.LEAF.has(role) || role === 'textbox' || role === 'searchbox')) flags |= QUIET;
         const only = firstChild(el);
@@ -216,6 +218,13 @@
       return { root, total, frames, closed };
     };
 
+    // depth is how deep a list or tree item lies.
+    const depth = (n, role) => {
+      const counted = role === 'listitem' ? 'list' : 'treeitem';
+      let level = role === 'listitem' ? 0 : 1;
+      for (let up = n.up; up; up = up.up) if (up.role === counted) level++;
+      return Math.max(level, 1);
+    };
     // authored: an element without a role whose author gave it a name.
     const authored = (el, name) => name !== 'html' && name !== 'body' && name !== 'slot'
       && (roles.filled(el, 'aria-label') || hasAttribute(el, 'aria-labelledby') || name === 'abbr' && roles.filled(el, 'title')) && names.of(el) !== '';

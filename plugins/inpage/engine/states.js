@@ -40,6 +40,7 @@
 
     const expanded = (el, role) => {
       if (localName(el) === 'summary' && roles.summarizes(el)) return el.parentElement.open;
+      if (localName(el) === 'select' && role === 'combobox') { try { return el.matches(':open'); } catch { return false; } }
       if (EXPANDABLE.has(role)) {
         const v = getAttribute(el, 'aria-expanded');
         if (v !== null && /^(true|false)$/i.test(v.trim())) return v.trim().toLowerCase() === 'true';
