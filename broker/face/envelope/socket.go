@@ -1,0 +1,108 @@
+package envelope
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/droverhq/drover/broker"
+	"github.com/droverhq/drover/broker/face/door"
+	"github.com/droverhq/drover/proto/fault"
+)
+
+// How a WebSocket is kept alive, and how long a client may take to take a message.
+const (
+	pingEvery = 20 * time.Second
+	pongWait  = 10 * time.Second
+	writeWait = 30 * time.Second
+)
+
+// socket speaks envelopes over a WebSocket, one a text frame. Host, Origin and token were checked before the upgrade.
+func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
+	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+		InsecureSkipVerify: true, // the door checked the Origin, more strictly
+		CompressionMode:    websocket.CompressionDisabled,
+	})
+	if err != nil {
+		return // it has answered
+	}
+	s.sockets.Add(1)
+	defer s.sockets.Done()
+	defer ws.CloseNow() //nolint:errcheck // it is over either way
+	ws.SetReadLimit(-1) // next has a limit that does not end the connection
+	who, _ := door.Principal(r.Context())
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	c := newConn(ctx, s.Broker.Connect(who, broker.Lingering), func(msg []byte) error {
+		ctx, cancel := context.WithTimeout(ctx, writeWait)
+		defer cancel()
+		return ws.Write(ctx, websocket.MessageText, msg)
+	})
+	c.limit = s.limit
+	c.events.Go(func() { keepAlive(c.ctx, ws, cancel) })
+	if err := c.serve(func() ([]byte, error) { return nextFrame(c.ctx, ws, s.limit) }); err != nil && !errors.Is(err, errGone) {
+		s.Logger.Debug("websocket ended", "error", err)
+	}
+	_ = ws.Close(websocket.StatusNormalClosure, "")
+}
+
+// nextFrame reads the next message. One over the limit is skipped without being kept.
+func nextFrame(ctx context.Context, ws *websocket.Conn, limit int) ([]byte, error) {
+	kind, r, err := ws.Reader(ctx)
+	if err != nil {
+		if websocket.CloseStatus(err) == websocket.StatusNormalClosure || websocket.CloseStatus(err) == websocket.StatusGoingAway {
+			return nil, errGone
+		}
+		return nil, fmt.Errorf("read: %w", err)
+	}
+	msg, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
+	if err != nil {
+		return nil, fmt.Errorf("read: %w", err)
+	}
+	if len(msg) > limit {
+		if _, err := io.Copy(io.Discard, r); err != nil {
+			return nil, fmt.Errorf("read: %w", err)
+		}
+		return nil, errTooLarge
+	}
+	if kind != websocket.MessageText {
+		return nil, errBinary
+	}
+	return trim(msg), nil
+}
+
+// errGone is a client that closed the connection; there is nobody to finish its calls for.
+var errGone = errors.New("the client is gone")
+
+// errBinary is a frame that is no text; the connection goes on.
+var errBinary = errors.New("messages are text frames")
+
+// notText is what a binary frame is answered with.
+func notText() error {
+	return fault.New(fault.InvalidRequest, "%s", errBinary.Error())
+}
+
+// keepAlive ends the connection when the client does not answer pings any more.
+func keepAlive(ctx context.Context, ws *websocket.Conn, end func()) {
+	tick := time.NewTicker(pingEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		wait, cancel := context.WithTimeout(ctx, pongWait)
+		err := ws.Ping(wait)
+		cancel()
+		if err != nil {
+			end()
+			return
+		}
+	}
+}
