@@ -41,22 +41,23 @@
     // parts lists what a node shows: texts joined across inline marks, and nodes that have lines.
     const parts = n => {
       const out = [];
-      let run = '', joined = true;
+      let run = '';
       const flush = () => { const t = squash(run); if (t) out.push(t); run = ''; };
-      const stack = [[n.items.length ? n.items : n.text ? [n.text] : [], 0]];
+      const stack = [frameOf(n, false)];
       while (stack.length) {
         const top = stack[stack.length - 1];
-        if (top[1] === top[0].length) { if (top[2]) flush(); stack.pop(); continue; }
-        const item = top[0][top[1]++];
-        if (typeof item === 'string') { run += run && !joined ? ` ${item}` : item; joined = false; continue; }
-        if (inline(item)) { stack.push([item.items.length ? item.items : [item.text], 0, false]); continue; }
-        if (through(item)) { flush(); stack.push([item.items.length ? item.items : [item.text], 0, true]); continue; }
+        if (top.at === top.items.length) { if (top.apart) flush(); stack.pop(); continue; }
+        const item = top.items[top.at++];
+        // Two texts side by side were parted by a block.
+        if (typeof item === 'string') { if (top.at > 1 && typeof top.items[top.at - 2] === 'string') flush(); run += item; continue; }
+        if (inline(item)) { run += item.gap ? ' ' : ''; stack.push(frameOf(item, false)); continue; }
         flush();
-        out.push(item);
+        if (through(item)) stack.push(frameOf(item, true)); else out.push(item);
       }
       flush();
       return out;
     };
+    const frameOf = (n, apart) => ({ items: n.items.length ? n.items : [n.text], at: 0, apart });
 
     // simple is the text of a cell or an item that holds nothing else, or null.
     const simple = (n, list) => {
@@ -81,11 +82,9 @@
       const lines = [];
       const put = (depth, text) => { lines.push('  '.repeat(depth) + text); };
       const stack = [{ list: parts(root), at: 0, depth: 0, name: '' }];
-      const sayText = (frame, text) => {
-        const before = frame.list[frame.at - 2], after = frame.list[frame.at];
-        const echo = x => x && typeof x !== 'string' && x.name() === text;
-        if (text !== frame.name && !echo(before) && !echo(after)) put(frame.depth, `- text: ${text}`);
-      };
+      // echo: the line before or after is called the same.
+      const echo = (frame, text) => [frame.list[frame.at - 2], frame.list[frame.at]].some(x => x && typeof x !== 'string' && x.name() === text);
+      const sayText = (frame, text) => { if (text !== frame.name && !echo(frame, text)) put(frame.depth, `- text: ${text}`); };
       while (stack.length) {
         const frame = stack[stack.length - 1];
         if (frame.at === frame.list.length) { stack.pop(); continue; }
@@ -105,7 +104,8 @@
         if (n.role === 'row') { row(n, list, frame, stack, put); continue; }
         if (tells(n)) {
           list = deepActing(list);
-          const value = n.states.value;
+          const value = n.states.value ?? (n.name() ? undefined : squash(n.text) || undefined);
+          if (!n.acts && !list.length && value === undefined && (!n.name() ? !SPEAKS.has(n.role) : n.role === 'img' && echo(frame, n.name()))) continue;
           put(frame.depth, head(n, true) + (value !== undefined ? `: ${value}` : ''));
           if (list.length) stack.push({ list, at: 0, depth: frame.depth + 1, name: n.name() });
           continue;

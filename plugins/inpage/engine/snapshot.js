@@ -13,6 +13,9 @@
       'slot span strike strong sub sup time tt u var tspan textPath').split(' '));
     const SHAPES = new Set(['circle', 'ellipse', 'line', 'path', 'polygon', 'polyline', 'rect', 'stop', 'use']);
     const STATEFUL = new Set(['input', 'textarea', 'select', 'option', 'summary', 'button', 'meter', 'progress', 'details', 'dialog']);
+    // What holds blocks of text side by side; in all other nodes text runs on.
+    const CONTAINERS = new Set(['document', 'main', 'region', 'article', 'banner', 'contentinfo', 'complementary', 'navigation', 'form', 'search',
+      'group', 'dialog', 'alertdialog', 'tabpanel', 'feed', 'sectionheader', 'sectionfooter', 'figure', 'application', 'toolbar', 'generic', 'log', 'blockquote']);
     const FLOWING = /^(inline|contents|ruby|$)/;
 
     // What a walk knows of the part of the tree it is in.
@@ -23,7 +26,8 @@
       constructor(el, role, up) {
         this.el = el; this.role = role; this.up = up;
         this.items = NOTHING; this.text = ''; this.run = '';
-        this.acts = false; this.hidden = false; this.holdsActing = false; this.kids = 0;
+        this.acts = false; this.hidden = false; this.holdsActing = false; this.kids = 0; this.texts = 0;
+        this.gap = false; this.quiet = false; this.valued = false;
         this.states = NONE; this.at = 0; this.told = null;
       }
       name() { return this.told ??= this.el ? nameOf(this) : ''; }
@@ -39,7 +43,7 @@
     const nameOf = n => {
       const name = names.named(n.el, n.role);
       if (name || n.role !== 'generic' || !n.acts || n.holdsActing) return name;
-      const text = n.items.length ? names.inner(n.el) : n.text || names.inner(n.el);
+      const text = n.items.length ? names.inner(n.el) : squash(n.text) || names.inner(n.el);
       return text.length <= LONGEST ? text : '';
     };
 
@@ -70,27 +74,44 @@
       const closed = [];
       let owning = names.owning(document); // whether some tree seen so far moves elements by aria-owns
       const seenOwned = new Set();
+      const named = labelsByReference(document, new Map());
       let total = 1, kept = 1;
       const limit = max > 0 ? max : Infinity;
       const list = (el, role, up) => {
+        flush(up);
         total++;
         const n = new Item(el, role, up);
-        if (kept < limit) { n.at = kept++; flush(up); put(up, n); } else n.at = -1;
+        n.gap = gap; gap = false;
+        n.at = -1;
+        if (kept < limit && up.at >= 0) { n.at = kept++; put(up, n); }
         up.kids++;
         return n;
       };
-      // flush makes the text before a node an item of its own.
+      // flush makes the text so far a node of its own. Its white space stays, for marks inside a line run on.
+      let gap = false; // white space was between the last text or node and what comes now
       const flush = n => {
-        const text = n.run && squash(n.run);
+        const run = n.run;
         n.run = '';
-        if (!text) return;
-        if (n.quiet) { n.text += (n.text ? ' ' : '') + text; return; }
-        put(n, text);
+        gap = false;
+        if (!run) return;
+        const text = run.replace(SPACE, ' ');
+        if (text === ' ') { gap = true; return; }
+        if (n.quiet) { n.text += text; return; }
+        total++;
+        n.texts++;
+        if (kept < limit && n.at >= 0) { kept++; put(n, text); }
       };
       // close ends a node: the text of one that holds no other node is its own.
       const close = n => {
-        if (n.items.length) flush(n); else { n.text = squash(n.run); n.run = ''; }
+        if (n.kids === 0 && n.texts === 0) { n.text += n.run.replace(SPACE, ' '); n.run = ''; return; }
+        flush(n);
+        if (n.kids === 0 && n.texts === 1) {
+          total--;
+          if (n.items.length) { n.text = n.items[0]; n.items = NOTHING; kept--; }
+        }
       };
+      // part parts the text of a node where a block begins or ends: a container's goes on a new line.
+      const part = n => { if (n.run) { if (CONTAINERS.has(n.role)) flush(n); else n.run += ' '; } };
 
       const joint = [];
       const append = (n, data) => {
@@ -109,6 +130,7 @@
         if (owned) kids = owned;
         else if (inner || owning || localName(el) === 'slot') {
           if (inner && names.owning(inner)) owning = true;
+          if (inner) labelsByReference(inner, named);
           if (inner) for (const d of modalDialogs(inner)) if (!dialogs.includes(d)) late.push(d);
           kids = names.kids(el, inner ?? undefined);
           if (inner) sheet = styles.of(inner); else if (kids.length && localName(el) === 'slot') sheet = styles.of(dom.tree(kids[0]));
@@ -129,8 +151,8 @@
         else { node = f.next; if (node) f.next = nextSibling(node); }
         if (!node) {
           stack.pop();
-          if (f.parts) f.node.run += ' '; else if (!f.own) joint.push(f.el);
-          if (f.own) { close(f.node); if (f.inline) joint.push(f.el); else if (f.node.up) f.node.up.run += ' '; }
+          if (f.parts) part(f.node); else if (!f.own) joint.push(f.el);
+          if (f.own) { close(f.node); if (f.inline) joint.push(f.el); else if (f.node.up) part(f.node.up); }
           continue;
         }
         const type = nodeType(node);
@@ -180,7 +202,7 @@
         else if (flags & HIDDEN) listed = acts && widget && paintedSize(el);
         else if (flags & QUIET) listed = widget || role === 'iframe' || wanted && (hasAttribute(el, 'role') || role === 'img' && names.of(el) !== '');
         const runs = RUNS.has(name);
-        if (!runs) f.node.run += ' '; else if (f.node.run) joint.push(el);
+        if (!runs) part(f.node); else if (f.node.run) joint.push(el);
         let into = f.node;
         if (listed) {
           into = list(el, role, f.node);
@@ -196,18 +218,19 @@
           if (acts) for (let up = f.node; up && !up.holdsActing; up = up.up) up.holdsActing = true;
           if (role === 'iframe' && into.at >= 0) frames.push(into);
         }
-        if (EMPTY.has(name) || role === 'iframe') { if (listed && !runs) f.node.run += ' '; continue; }
+        if (EMPTY.has(name) || role === 'iframe') { continue; }
         if (acts) flags |= ACT;
         if (listed && (roles.LEAF.has(role) || role === 'textbox' || role === 'searchbox')) flags |= QUIET;
         const only = firstChild(el);
         if (only && nodeType(only) === 3 && !nextSibling(only) && !owning && name !== 'slot' && !shadow(el) && !dom.custom(el)) {
           // Most elements hold a text and nothing else: no need to go in.
-          if (!(flags & (HIDDEN | UNSEEN)) && !(label && said(spoken(label), only.data)) && !(f.label && said(f.label, only.data))) append(into, only.data, el);
-          if (listed) { into.text = squash(into.run); into.run = ''; }
-          if (!runs) f.node.run += ' '; else joint.push(el);
+          const told = label ? spoken(label) : named.size && named.has(el) ? spoken(named.get(el)) : f.label;
+          if (!(flags & (HIDDEN | UNSEEN | BEHIND)) && !(told && said(told, only.data))) append(into, only.data);
+          if (listed) { into.text = into.run.replace(SPACE, ' '); into.run = ''; }
+          if (!runs) part(f.node); else joint.push(el);
           continue;
         }
-        const below = enter(el, into, flags, pointed, f.sheet, label ? spoken(label) : f.label, null);
+        const below = enter(el, into, flags, pointed, f.sheet, label ? spoken(label) : named.size && named.has(el) ? spoken(named.get(el)) : f.label, null);
         below.own = listed;
         below.inline = runs;
         below.parts = !listed && !runs;
@@ -215,9 +238,21 @@
       }
       if (late.length) return read({ top, max, interactiveOnly, dialogs: dialogs.concat(late) });
       close(root);
-      return { root, total, frames, closed };
+      return { root, total, kept, frames, closed };
     };
 
+    // labelsByReference maps the elements that aria-labelledby names to the control they label: the control says their text.
+    const FIELD = /^(textbox|searchbox|combobox|spinbutton|slider|checkbox|radio|switch|listbox|button|link|img|progressbar|meter)$/;
+    const labelsByReference = (root, into) => {
+      for (const el of dom.all(root, '[aria-labelledby]')) {
+        if (!FIELD.test(roles.of(el)) || !look(el)) continue;
+        for (const id of getAttribute(el, 'aria-labelledby').split(/\s+/)) {
+          const to = dom.byId(el, id);
+          if (to && to !== el && !into.has(to) && !dom.contains(to, el)) into.set(to, el);
+        }
+      }
+      return into;
+    };
     // depth is how deep a list or tree item lies.
     const depth = (n, role) => {
       const counted = role === 'listitem' ? 'list' : 'treeitem';
@@ -254,15 +289,11 @@
       top = refs.get(args.root_ref);
       if (!top || !dom.isConnected(top)) throw fail('element_not_found', 'stale_ref', `${args.root_ref} is not in this document any more`, { element_ref: args.root_ref });
     }
-    const { root, total, frames, closed } = reader.read({ top, max: args.max_nodes ?? 0, interactiveOnly: args.interactive_only === true });
-    const out = { title: document.title, url: document.URL, total: 0, truncated: false, omitted: [], frames: [] };
+    const { root, total, kept, frames, closed } = reader.read({ top, max: args.max_nodes ?? 0, interactiveOnly: args.interactive_only === true });
+    const out = { title: document.title, url: document.URL, total, truncated: total > kept, omitted: [], frames: [] };
     root.told = squash(document.title);
     const places = new Map();
-    if (want.nodes) {
-      out.nodes = flatten(root, places, args.max_nodes ?? 0);
-      out.total = total + places.texts;
-      out.truncated = out.nodes.length < out.total;
-    } else { out.total = total; out.truncated = args.max_nodes > 0 && total > args.max_nodes; }
+    if (want.nodes) out.nodes = flatten(root, places);
     const lines = new Map();
     if (want.outline) {
       const at = [];
@@ -281,19 +312,16 @@
   });
 
   // flatten numbers the items in document order and writes them as the protocol's nodes.
-  const flatten = (root, places, max) => {
+  const flatten = (root, places) => {
     const nodes = [], stack = [[root, null]];
-    let texts = 0;
     while (stack.length) {
       const [n, parent] = stack.pop();
-      if (typeof n === 'string') texts++;
-      if (max > 0 && nodes.length >= max) continue;
       const i = nodes.length;
       if (parent) parent.children.push(i);
-      if (typeof n === 'string') { nodes.push({ i, role: 'text', name: n, actionable: false, enabled: true, children: [] }); continue; }
+      if (typeof n === 'string') { nodes.push({ i, role: 'text', name: squash(n), actionable: false, enabled: true, children: [] }); continue; }
       places.set(n, i);
       const node = { i, role: n.role, name: n.name(), actionable: n.acts && !n.states.disabled, enabled: !n.states.disabled, children: [] };
-      if (n.text && !n.valued) node.text = n.text;
+      if (!n.valued) { const text = squash(n.text); if (text) node.text = text; }
       if (n.el) {
         node.ref = refs.of(n.el);
         if (n.acts) node.selector_hint = selectorHint(n.el);
@@ -303,6 +331,5 @@
       nodes.push(node);
       for (let k = n.items.length - 1; k >= 0; k--) stack.push([n.items[k], node]);
     }
-    places.texts = texts;
     return nodes;
   };
