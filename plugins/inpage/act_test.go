@@ -2,6 +2,7 @@ package inpage_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -116,3 +117,11 @@ func (s *scene) ref(r *browserv1.SnapshotResponse, role, name string) string {
 	}
 	return found
 }
+
+var errDialog = errors.New("a dialog opened")
+
+func newCause(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	return context.WithCancelCause(ctx)
+}
+
+func isDialog(err error) bool { return errors.Is(err, errDialog) }

@@ -618,3 +618,10 @@ func page(w http.ResponseWriter, r *http.Request) {
 	}
 	http.FileServer(http.Dir("testdata/act")).ServeHTTP(w, r)
 }
+
+// onDialog runs fn when a dialog opens.
+func (b *tab) onDialog(fn func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.dialog = fn
+}

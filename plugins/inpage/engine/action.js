@@ -32,13 +32,13 @@
       const a = armed;
       if (!a || !a.types.has(e.type) || !(e.isTrusted || a.synthetic)) return;
       a.seen[e.type] = (a.seen[e.type] ?? 0) + 1;
-      if (a.el && STOP.has(e.type) || a.kind === 'move' || a.kind === 'drop') {
-        const on = a.el ? reached(place(e), a.el) : true;
+      if (a.kind === 'press' || a.kind === 'move' || a.kind === 'drop') {
+        const on = a.el && a.block ? reached(place(e), a.el) : true;
         if (a.kind === 'press') {
           // The first event of a press decides: the page may change under the later ones because of it.
           if (a.ok === null) { a.ok = on; if (!on) a.other = target.describe(place(e)); }
           if (!a.ok && a.block) { e.preventDefault(); e.stopImmediatePropagation(); }
-        } else if (on) { a.ok = true; a.on[e.type] = true; }
+        } else if (a.el ? reached(place(e), a.el) : true) { a.ok = true; a.on[e.type] = true; }
       } else if (a.ok === null) a.ok = true;
       wake?.();
     };
@@ -168,6 +168,14 @@
       of.scrollIntoView({ block, inline: block === 'center' ? 'center' : 'nearest', behavior: 'instant' });
     };
 
+    // shift scrolls the pane around the element, so that its middle stands at a share of the pane's height: between two bars.
+    const shift = (el, share) => {
+      const box = boxes(surfaces(el)[0] ?? el)[0], pane = panes.of(dom.parent(el) ?? el, 'y');
+      if (!box) return;
+      const frame = pane === panes.root() ? { top: 0, height: view().height } : rectOf(pane);
+      pane.scrollBy({ top: box.top + box.height / 2 - (frame.top + frame.height * share), behavior: 'instant' });
+    };
+
     // shown refuses what nobody can see.
     const shown = el => {
       const all = surfaces(el);
@@ -194,8 +202,8 @@
       let steady = force || await still(el, stillUntil);
       if (!dom.isConnected(el)) return null;
       let got = spot(el);
-      if (!got.point && !quick) for (const block of ['center', 'start', 'end', 'nearest']) {
-        bring(el, block);
+      if (!got.point && !quick) for (const place of ['center', 'start', 'end', 'nearest', .3, .7, .2, .8]) {
+        if (typeof place === 'string') bring(el, place); else shift(el, place);
         await clock.frame();
         if (!force && steady) steady = await still(el, stillUntil);
         got = spot(el);
