@@ -24,6 +24,9 @@ func (s *Server) Call(ctx context.Context, m *catalog.Method, req proto.Message)
 		return nil, fault.New(fault.UnsupportedMethod, "the provider %s has no %s", s.info.ID, m.Name).
 			Hint("provider.describe lists what it has").Method(m.Name)
 	}
+	if err := context.Cause(s.life); err != nil {
+		return nil, err
+	}
 	if err := m.Check(req); err != nil {
 		return nil, err
 	}
@@ -53,6 +56,9 @@ func (s *Server) Custom(ctx context.Context, req *browserv1.CustomRequest) (*bro
 	if !ok {
 		return nil, fault.New(fault.UnsupportedMethod, "the provider %s has no custom method %s", s.info.ID, req.GetMethod()).
 			Hint("provider.describe lists its custom_methods").Method(req.GetMethod())
+	}
+	if err := context.Cause(s.life); err != nil {
+		return nil, err
 	}
 	ctx, done := s.enter(ctx, req.GetSessionId(), req.GetPageId())
 	defer done()

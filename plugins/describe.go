@@ -52,10 +52,10 @@ func (s *Server) own(name string, fn func(context.Context, proto.Message) (proto
 func (s *Server) Describe(ctx context.Context) (*browserv1.DescribeResponse, error) {
 	caps := &browserv1.Capabilities{Features: slices.Clone(s.info.Features)}
 	for _, m := range catalog.All() {
-		if _, ok := s.methods[m.Name]; !ok || m.Spec.GetAnswerer() != browserv1.Answerer_ANSWERER_UNSPECIFIED {
+		if _, ok := s.methods[m.Name]; !ok || !m.Routed() {
 			continue
 		}
-		if m.Spec.GetTier() == browserv1.Tier_TIER_CORE {
+		if m.Core() {
 			caps.CoreMethods = append(caps.CoreMethods, m.Name)
 		} else {
 			caps.OptionalMethods = append(caps.OptionalMethods, m.Name)
@@ -68,7 +68,7 @@ func (s *Server) Describe(ctx context.Context) (*browserv1.DescribeResponse, err
 		ProviderId:        s.info.ID,
 		ProviderLabel:     s.info.Label,
 		ProviderVersion:   s.info.Version,
-		ProtocolVersion:   ProtocolVersion,
+		ProtocolVersion:   catalog.Version,
 		BrowserFamilies:   slices.Clone(s.info.Families),
 		Transport:         Transport,
 		CertificationTier: browserv1.CertificationTier_CERTIFICATION_TIER_CANDIDATE,

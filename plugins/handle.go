@@ -48,7 +48,7 @@ func (s *Server) HandleMethod(m *catalog.Method, fn func(context.Context, proto.
 	case methodConfigure:
 		panic("plugins: provider.configure is answered by the server; use OnConfigure")
 	}
-	if a := m.Spec.GetAnswerer(); a != browserv1.Answerer_ANSWERER_UNSPECIFIED {
+	if !m.Routed() {
 		panic(fmt.Sprintf("plugins: %s is not a provider's to answer", m.Name))
 	}
 	if h, ok := s.methods[m.Name]; ok && !h.own {

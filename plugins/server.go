@@ -20,9 +20,6 @@ import (
 // one fails its own call with invalid_request, reason payload_too_large, and leaves the connection in order.
 const MaxMessageBytes = 256 << 20
 
-// ProtocolVersion is the version of the protocol that this package speaks.
-const ProtocolVersion = "0.1"
-
 // Transport is how a provider that is built with this package is reached, as provider.describe tells it.
 const Transport = "go-plugin-grpc"
 

@@ -1,0 +1,146 @@
+package host
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// sweepWait is how long Sweep waits for the processes that it killed to be gone.
+const sweepWait = 2 * time.Second
+
+// Swept says what Sweep removed.
+type Swept struct {
+	// Dirs are the run folders that were removed.
+	Dirs []string
+	// PIDs are the processes that were killed.
+	PIDs []int
+}
+
+// Sweep removes what brokers left below root that are not running any more: first the processes that bear the mark of such
+// a run in their environment, or its folder in their command line, then the folder. A process is killed only while it is
+// provably the one that was looked at, and never one without a mark; a folder only when it is a run folder directly below
+// root. Call it at the start, before OpenRun or after.
+func Sweep(root string) (Swept, error) {
+	var swept Swept
+	if _, err := os.Lstat(root); errors.Is(err, os.ErrNotExist) {
+		return swept, nil
+	}
+	unlock, err := lockRoot(root)
+	if err != nil {
+		return swept, err
+	}
+	defer unlock()
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return swept, err
+	}
+	var errs []error
+	for _, e := range entries {
+		dir := filepath.Join(root, e.Name())
+		if !e.IsDir() {
+			continue
+		}
+		if strings.HasPrefix(e.Name(), newPrefix) { // made under the lock by one who died over it
+			errs = append(errs, os.RemoveAll(dir))
+			continue
+		}
+		o, ok := readOwner(dir)
+		if !ok || o.alive() {
+			continue
+		}
+		swept.PIDs = append(swept.PIDs, killMarked(o.Mark, dir)...)
+		if err := os.RemoveAll(dir); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		swept.Dirs = append(swept.Dirs, dir)
+	}
+	return swept, errors.Join(errs...)
+}
+
+func readOwner(dir string) (owner, bool) {
+	var o owner
+	data, err := os.ReadFile(filepath.Join(dir, ownerFile))
+	if err != nil || json.Unmarshal(data, &o) != nil {
+		return o, false
+	}
+	return o, o.PID > 0 && len(o.Mark) >= 16
+}
+
+// alive says whether the broker still runs: the same process, not another one with its pid.
+func (o owner) alive() bool {
+	if o.Boot != bootID() {
+		return false
+	}
+	p, err := identify(o.PID)
+	return err == nil && p.start == o.StartTime && p.state != 'Z'
+}
+
+// killMarked kills every process of this user that bears the mark and waits for their end. It looks again until there is
+// none, because a process may have started another meanwhile.
+func killMarked(mark, dir string) []int {
+	var killed []int
+	deadline := time.Now().Add(sweepWait)
+	for {
+		left := 0
+		for _, p := range processes() {
+			if p.pid == os.Getpid() || p.state == 'Z' || !p.marked(mark, dir) {
+				continue
+			}
+			left++
+			if p.kill(func(now proc) bool { return now.start == p.start && now.marked(mark, dir) }) {
+				killed = appendOnce(killed, p.pid)
+			}
+		}
+		if left == 0 || time.Now().After(deadline) {
+			return killed
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func appendOnce(pids []int, pid int) []int {
+	for _, p := range pids {
+		if p == pid {
+			return pids
+		}
+	}
+	return append(pids, pid)
+}
+
+// marked says whether the process bears the mark in its environment, or has the run folder in its command line. A mark in
+// the command line alone is not enough: a person may have typed it.
+func (p proc) marked(mark, dir string) bool {
+	if p.uid != os.Geteuid() {
+		return false
+	}
+	for _, kv := range p.read("environ") {
+		if kv == EnvRun+"="+mark {
+			return true
+		}
+	}
+	for _, arg := range p.read("cmdline") {
+		if strings.HasPrefix(arg, "--") && strings.Contains(arg, "="+dir+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+var errGone = errors.New("the process is gone")
+
+// kill kills the process by a handle that cannot come to mean another one, if it is still the one that same tells.
+func (p proc) kill(same func(proc) bool) bool {
+	return withHandle(p.pid, func(send func(syscall.Signal) error) error {
+		now, err := identify(p.pid)
+		if err != nil || !same(now) {
+			return errGone
+		}
+		return send(syscall.SIGKILL)
+	}) == nil
+}
