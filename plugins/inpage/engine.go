@@ -12,7 +12,8 @@ var files embed.FS
 
 // parts are the files of the engine in the order in which they are joined.
 var parts = []string{
-	"head", "refs", "dom", "styles", "roles", "counters", "names", "states", "outline", "snapshot", "target", "action", "wait", "tail",
+	"head", "refs", "dom", "styles", "roles", "counters", "names", "states", "outline", "snapshot",
+	"target", "action", "edit", "wait", "tail",
 }
 
 // source joins the engine. It has a placeholder for the version.
