@@ -24,6 +24,107 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// WatchEventsRequest says which events.
+type WatchEventsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types of events; all when empty.
+	Types []string `protobuf:"bytes,1,rep,name=types,proto3" json:"types,omitempty"`
+	// Sessions; all of the caller's when empty.
+	SessionIds    []string `protobuf:"bytes,2,rep,name=session_ids,json=sessionIds,proto3" json:"session_ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchEventsRequest) Reset() {
+	*x = WatchEventsRequest{}
+	mi := &file_browser_v1_event_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchEventsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchEventsRequest) ProtoMessage() {}
+
+func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_browser_v1_event_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
+func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
+	return file_browser_v1_event_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *WatchEventsRequest) GetTypes() []string {
+	if x != nil {
+		return x.Types
+	}
+	return nil
+}
+
+func (x *WatchEventsRequest) GetSessionIds() []string {
+	if x != nil {
+		return x.SessionIds
+	}
+	return nil
+}
+
+// WatchEventsResponse carries one event. The first one has none: it says that events are heard from then on.
+type WatchEventsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The event.
+	Event         *Event `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchEventsResponse) Reset() {
+	*x = WatchEventsResponse{}
+	mi := &file_browser_v1_event_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchEventsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchEventsResponse) ProtoMessage() {}
+
+func (x *WatchEventsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_browser_v1_event_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchEventsResponse.ProtoReflect.Descriptor instead.
+func (*WatchEventsResponse) Descriptor() ([]byte, []int) {
+	return file_browser_v1_event_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *WatchEventsResponse) GetEvent() *Event {
+	if x != nil {
+		return x.Event
+	}
+	return nil
+}
+
 // Event is something that happened. Over JSON it is {event, payload}.
 type Event struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -37,7 +138,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_browser_v1_event_proto_msgTypes[0]
+	mi := &file_browser_v1_event_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -49,7 +150,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_browser_v1_event_proto_msgTypes[0]
+	mi := &file_browser_v1_event_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -62,7 +163,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_browser_v1_event_proto_rawDescGZIP(), []int{0}
+	return file_browser_v1_event_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Event) GetType() string {
@@ -92,7 +193,7 @@ type SubscribeRequest struct {
 
 func (x *SubscribeRequest) Reset() {
 	*x = SubscribeRequest{}
-	mi := &file_browser_v1_event_proto_msgTypes[1]
+	mi := &file_browser_v1_event_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -104,7 +205,7 @@ func (x *SubscribeRequest) String() string {
 func (*SubscribeRequest) ProtoMessage() {}
 
 func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_browser_v1_event_proto_msgTypes[1]
+	mi := &file_browser_v1_event_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -117,7 +218,7 @@ func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeRequest.ProtoReflect.Descriptor instead.
 func (*SubscribeRequest) Descriptor() ([]byte, []int) {
-	return file_browser_v1_event_proto_rawDescGZIP(), []int{1}
+	return file_browser_v1_event_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *SubscribeRequest) GetTypes() []string {
@@ -149,7 +250,7 @@ type SubscribeResponse struct {
 
 func (x *SubscribeResponse) Reset() {
 	*x = SubscribeResponse{}
-	mi := &file_browser_v1_event_proto_msgTypes[2]
+	mi := &file_browser_v1_event_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -161,7 +262,7 @@ func (x *SubscribeResponse) String() string {
 func (*SubscribeResponse) ProtoMessage() {}
 
 func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_browser_v1_event_proto_msgTypes[2]
+	mi := &file_browser_v1_event_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -174,7 +275,7 @@ func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeResponse.ProtoReflect.Descriptor instead.
 func (*SubscribeResponse) Descriptor() ([]byte, []int) {
-	return file_browser_v1_event_proto_rawDescGZIP(), []int{2}
+	return file_browser_v1_event_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *SubscribeResponse) GetSubscribed() bool {
@@ -207,7 +308,7 @@ type UnsubscribeRequest struct {
 
 func (x *UnsubscribeRequest) Reset() {
 	*x = UnsubscribeRequest{}
-	mi := &file_browser_v1_event_proto_msgTypes[3]
+	mi := &file_browser_v1_event_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -219,7 +320,7 @@ func (x *UnsubscribeRequest) String() string {
 func (*UnsubscribeRequest) ProtoMessage() {}
 
 func (x *UnsubscribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_browser_v1_event_proto_msgTypes[3]
+	mi := &file_browser_v1_event_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -232,7 +333,7 @@ func (x *UnsubscribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnsubscribeRequest.ProtoReflect.Descriptor instead.
 func (*UnsubscribeRequest) Descriptor() ([]byte, []int) {
-	return file_browser_v1_event_proto_rawDescGZIP(), []int{3}
+	return file_browser_v1_event_proto_rawDescGZIP(), []int{5}
 }
 
 // UnsubscribeResponse says that no more events will come.
@@ -248,7 +349,7 @@ type UnsubscribeResponse struct {
 
 func (x *UnsubscribeResponse) Reset() {
 	*x = UnsubscribeResponse{}
-	mi := &file_browser_v1_event_proto_msgTypes[4]
+	mi := &file_browser_v1_event_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -260,7 +361,7 @@ func (x *UnsubscribeResponse) String() string {
 func (*UnsubscribeResponse) ProtoMessage() {}
 
 func (x *UnsubscribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_browser_v1_event_proto_msgTypes[4]
+	mi := &file_browser_v1_event_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -273,7 +374,7 @@ func (x *UnsubscribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnsubscribeResponse.ProtoReflect.Descriptor instead.
 func (*UnsubscribeResponse) Descriptor() ([]byte, []int) {
-	return file_browser_v1_event_proto_rawDescGZIP(), []int{4}
+	return file_browser_v1_event_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *UnsubscribeResponse) GetUnsubscribed() bool {
@@ -301,7 +402,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_browser_v1_event_proto_msgTypes[5]
+	mi := &file_browser_v1_event_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -313,7 +414,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_browser_v1_event_proto_msgTypes[5]
+	mi := &file_browser_v1_event_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -326,7 +427,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_browser_v1_event_proto_rawDescGZIP(), []int{5}
+	return file_browser_v1_event_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CancelRequest) GetId() *structpb.Value {
@@ -349,7 +450,7 @@ type CancelResponse struct {
 
 func (x *CancelResponse) Reset() {
 	*x = CancelResponse{}
-	mi := &file_browser_v1_event_proto_msgTypes[6]
+	mi := &file_browser_v1_event_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -361,7 +462,7 @@ func (x *CancelResponse) String() string {
 func (*CancelResponse) ProtoMessage() {}
 
 func (x *CancelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_browser_v1_event_proto_msgTypes[6]
+	mi := &file_browser_v1_event_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -374,7 +475,7 @@ func (x *CancelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelResponse.ProtoReflect.Descriptor instead.
 func (*CancelResponse) Descriptor() ([]byte, []int) {
-	return file_browser_v1_event_proto_rawDescGZIP(), []int{6}
+	return file_browser_v1_event_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CancelResponse) GetCancelled() bool {
@@ -396,7 +497,13 @@ var File_browser_v1_event_proto protoreflect.FileDescriptor
 const file_browser_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"\x16browser/v1/event.proto\x12\n" +
-	"browser.v1\x1a\x17browser/v1/common.proto\x1a\x18browser/v1/options.proto\x1a\x1cgoogle/protobuf/struct.proto\"N\n" +
+	"browser.v1\x1a\x17browser/v1/common.proto\x1a\x18browser/v1/options.proto\x1a\x1cgoogle/protobuf/struct.proto\"K\n" +
+	"\x12WatchEventsRequest\x12\x14\n" +
+	"\x05types\x18\x01 \x03(\tR\x05types\x12\x1f\n" +
+	"\vsession_ids\x18\x02 \x03(\tR\n" +
+	"sessionIds\">\n" +
+	"\x13WatchEventsResponse\x12'\n" +
+	"\x05event\x18\x01 \x01(\v2\x11.browser.v1.EventR\x05event\"N\n" +
 	"\x05Event\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x121\n" +
 	"\apayload\x18\x02 \x01(\v2\x17.google.protobuf.StructR\apayload\"I\n" +
@@ -425,7 +532,9 @@ const file_browser_v1_event_proto_rawDesc = "" +
 	"\vUnsubscribe\x12\x1e.browser.v1.UnsubscribeRequest\x1a\x1f.browser.v1.UnsubscribeResponse\"\x1e\xaa\xbb\x18\x1a\n" +
 	"\x12events.unsubscribe\x10\x02\x18\x02H\x01\x12X\n" +
 	"\x06Cancel\x12\x19.browser.v1.CancelRequest\x1a\x1a.browser.v1.CancelResponse\"\x17\xaa\xbb\x18\x13\n" +
-	"\vcall.cancel\x10\x02\x18\x02H\x01B7Z5github.com/droverhq/drover/proto/browser/v1;browserv1b\x06proto3"
+	"\vcall.cancel\x10\x02\x18\x02H\x012`\n" +
+	"\fEventService\x12P\n" +
+	"\vWatchEvents\x12\x1e.browser.v1.WatchEventsRequest\x1a\x1f.browser.v1.WatchEventsResponse0\x01B7Z5github.com/droverhq/drover/proto/browser/v1;browserv1b\x06proto3"
 
 var (
 	file_browser_v1_event_proto_rawDescOnce sync.Once
@@ -439,36 +548,41 @@ func file_browser_v1_event_proto_rawDescGZIP() []byte {
 	return file_browser_v1_event_proto_rawDescData
 }
 
-var file_browser_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_browser_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_browser_v1_event_proto_goTypes = []any{
-	(*Event)(nil),               // 0: browser.v1.Event
-	(*SubscribeRequest)(nil),    // 1: browser.v1.SubscribeRequest
-	(*SubscribeResponse)(nil),   // 2: browser.v1.SubscribeResponse
-	(*UnsubscribeRequest)(nil),  // 3: browser.v1.UnsubscribeRequest
-	(*UnsubscribeResponse)(nil), // 4: browser.v1.UnsubscribeResponse
-	(*CancelRequest)(nil),       // 5: browser.v1.CancelRequest
-	(*CancelResponse)(nil),      // 6: browser.v1.CancelResponse
-	(*structpb.Struct)(nil),     // 7: google.protobuf.Struct
-	(*Warning)(nil),             // 8: browser.v1.Warning
-	(*structpb.Value)(nil),      // 9: google.protobuf.Value
+	(*WatchEventsRequest)(nil),  // 0: browser.v1.WatchEventsRequest
+	(*WatchEventsResponse)(nil), // 1: browser.v1.WatchEventsResponse
+	(*Event)(nil),               // 2: browser.v1.Event
+	(*SubscribeRequest)(nil),    // 3: browser.v1.SubscribeRequest
+	(*SubscribeResponse)(nil),   // 4: browser.v1.SubscribeResponse
+	(*UnsubscribeRequest)(nil),  // 5: browser.v1.UnsubscribeRequest
+	(*UnsubscribeResponse)(nil), // 6: browser.v1.UnsubscribeResponse
+	(*CancelRequest)(nil),       // 7: browser.v1.CancelRequest
+	(*CancelResponse)(nil),      // 8: browser.v1.CancelResponse
+	(*structpb.Struct)(nil),     // 9: google.protobuf.Struct
+	(*Warning)(nil),             // 10: browser.v1.Warning
+	(*structpb.Value)(nil),      // 11: google.protobuf.Value
 }
 var file_browser_v1_event_proto_depIdxs = []int32{
-	7, // 0: browser.v1.Event.payload:type_name -> google.protobuf.Struct
-	8, // 1: browser.v1.SubscribeResponse.warnings:type_name -> browser.v1.Warning
-	8, // 2: browser.v1.UnsubscribeResponse.warnings:type_name -> browser.v1.Warning
-	9, // 3: browser.v1.CancelRequest.id:type_name -> google.protobuf.Value
-	8, // 4: browser.v1.CancelResponse.warnings:type_name -> browser.v1.Warning
-	1, // 5: browser.v1.ConnectionService.Subscribe:input_type -> browser.v1.SubscribeRequest
-	3, // 6: browser.v1.ConnectionService.Unsubscribe:input_type -> browser.v1.UnsubscribeRequest
-	5, // 7: browser.v1.ConnectionService.Cancel:input_type -> browser.v1.CancelRequest
-	2, // 8: browser.v1.ConnectionService.Subscribe:output_type -> browser.v1.SubscribeResponse
-	4, // 9: browser.v1.ConnectionService.Unsubscribe:output_type -> browser.v1.UnsubscribeResponse
-	6, // 10: browser.v1.ConnectionService.Cancel:output_type -> browser.v1.CancelResponse
-	8, // [8:11] is the sub-list for method output_type
-	5, // [5:8] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	2,  // 0: browser.v1.WatchEventsResponse.event:type_name -> browser.v1.Event
+	9,  // 1: browser.v1.Event.payload:type_name -> google.protobuf.Struct
+	10, // 2: browser.v1.SubscribeResponse.warnings:type_name -> browser.v1.Warning
+	10, // 3: browser.v1.UnsubscribeResponse.warnings:type_name -> browser.v1.Warning
+	11, // 4: browser.v1.CancelRequest.id:type_name -> google.protobuf.Value
+	10, // 5: browser.v1.CancelResponse.warnings:type_name -> browser.v1.Warning
+	3,  // 6: browser.v1.ConnectionService.Subscribe:input_type -> browser.v1.SubscribeRequest
+	5,  // 7: browser.v1.ConnectionService.Unsubscribe:input_type -> browser.v1.UnsubscribeRequest
+	7,  // 8: browser.v1.ConnectionService.Cancel:input_type -> browser.v1.CancelRequest
+	0,  // 9: browser.v1.EventService.WatchEvents:input_type -> browser.v1.WatchEventsRequest
+	4,  // 10: browser.v1.ConnectionService.Subscribe:output_type -> browser.v1.SubscribeResponse
+	6,  // 11: browser.v1.ConnectionService.Unsubscribe:output_type -> browser.v1.UnsubscribeResponse
+	8,  // 12: browser.v1.ConnectionService.Cancel:output_type -> browser.v1.CancelResponse
+	1,  // 13: browser.v1.EventService.WatchEvents:output_type -> browser.v1.WatchEventsResponse
+	10, // [10:14] is the sub-list for method output_type
+	6,  // [6:10] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_browser_v1_event_proto_init() }
@@ -484,9 +598,9 @@ func file_browser_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_browser_v1_event_proto_rawDesc), len(file_browser_v1_event_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   9,
 			NumExtensions: 0,
-			NumServices:   1,
+			NumServices:   2,
 		},
 		GoTypes:           file_browser_v1_event_proto_goTypes,
 		DependencyIndexes: file_browser_v1_event_proto_depIdxs,

@@ -385,7 +385,9 @@ type FieldSpec struct {
 	// At most one of the fields that carry the same group in this message may be set.
 	AtMostOneOf string `protobuf:"bytes,15,opt,name=at_most_one_of,json=atMostOneOf,proto3" json:"at_most_one_of,omitempty"`
 	// The default, in words, for the documentation.
-	Default       string `protobuf:"bytes,16,opt,name=default,proto3" json:"default,omitempty"`
+	Default string `protobuf:"bytes,16,opt,name=default,proto3" json:"default,omitempty"`
+	// MCP tools do not have the field: the face fills it in itself, or tells it in another form.
+	OffMcp        bool `protobuf:"varint,17,opt,name=off_mcp,json=offMcp,proto3" json:"off_mcp,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -532,6 +534,13 @@ func (x *FieldSpec) GetDefault() string {
 	return ""
 }
 
+func (x *FieldSpec) GetOffMcp() bool {
+	if x != nil {
+		return x.OffMcp
+	}
+	return false
+}
+
 var file_browser_v1_options_proto_extTypes = []protoimpl.ExtensionInfo{
 	{
 		ExtendedType:  (*descriptorpb.MethodOptions)(nil),
@@ -610,7 +619,7 @@ const file_browser_v1_options_proto_rawDesc = "" +
 	"\bmcp_tool\x18\f \x01(\tR\amcpTool\x12\x1f\n" +
 	"\vmcp_profile\x18\r \x01(\tR\n" +
 	"mcpProfile\x12\x10\n" +
-	"\x03cli\x18\x0e \x01(\tR\x03cli\"\xad\x03\n" +
+	"\x03cli\x18\x0e \x01(\tR\x03cli\"\xc6\x03\n" +
 	"\tFieldSpec\x12\x1a\n" +
 	"\brequired\x18\x01 \x01(\bR\brequired\x12\x1f\n" +
 	"\vallow_empty\x18\x02 \x01(\bR\n" +
@@ -630,7 +639,8 @@ const file_browser_v1_options_proto_rawDesc = "" +
 	"\tsensitive\x18\r \x01(\bR\tsensitive\x12\x15\n" +
 	"\x06one_of\x18\x0e \x01(\tR\x05oneOf\x12#\n" +
 	"\x0eat_most_one_of\x18\x0f \x01(\tR\vatMostOneOf\x12\x18\n" +
-	"\adefault\x18\x10 \x01(\tR\adefault*>\n" +
+	"\adefault\x18\x10 \x01(\tR\adefault\x12\x17\n" +
+	"\aoff_mcp\x18\x11 \x01(\bR\x06offMcp*>\n" +
 	"\x04Tier\x12\x14\n" +
 	"\x10TIER_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tTIER_CORE\x10\x01\x12\x11\n" +

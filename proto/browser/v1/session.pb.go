@@ -899,9 +899,9 @@ var File_browser_v1_session_proto protoreflect.FileDescriptor
 const file_browser_v1_session_proto_rawDesc = "" +
 	"\n" +
 	"\x18browser/v1/session.proto\x12\n" +
-	"browser.v1\x1a\x17browser/v1/common.proto\x1a\x18browser/v1/options.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xee\x06\n" +
-	"\x14EnsureSessionRequest\x122\n" +
-	"\x11client_session_id\x18\x01 \x01(\tB\x06\xb2\xbb\x18\x02\b\x01R\x0fclientSessionId\x12>\n" +
+	"browser.v1\x1a\x17browser/v1/common.proto\x1a\x18browser/v1/options.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf1\x06\n" +
+	"\x14EnsureSessionRequest\x125\n" +
+	"\x11client_session_id\x18\x01 \x01(\tB\t\xb2\xbb\x18\x05\b\x01\x88\x01\x01R\x0fclientSessionId\x12>\n" +
 	"\n" +
 	"timeout_ms\x18\x03 \x01(\x05B\x1a\xb2\xbb\x18\x161\x00\x00\x00\x00\x00\x00\xf0?8\x01A\x00\x00\x00\x00@wKAH\x01H\x00R\ttimeoutMs\x88\x01\x01\x12?\n" +
 	"\x12browser_preference\x18\x04 \x01(\tB\v\xb2\xbb\x18\a\x82\x01\x04autoH\x01R\x11browserPreference\x88\x01\x01\x12$\n" +
