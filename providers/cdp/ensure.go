@@ -1,0 +1,211 @@
+package cdp
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	browserdomain "github.com/chromedp/cdproto/browser"
+	protocol "github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/target"
+
+	"github.com/droverhq/drover/plugins"
+	"github.com/droverhq/drover/plugins/inpage"
+	browserv1 "github.com/droverhq/drover/proto/browser/v1"
+	"github.com/droverhq/drover/proto/fault"
+)
+
+// browserFor gives the browser that a new session shall use, and starts it or attaches to it where needed.
+func (p *Provider) browserFor(ctx context.Context, r *browserv1.EnsureSessionRequest, want demand, warnings *[]*browserv1.Warning) (*browser, error) {
+	p.starting.Lock()
+	defer p.starting.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	switch want.attach {
+	case browserv1.Attach_ATTACH_PREFER, browserv1.Attach_ATTACH_REQUIRE:
+		b, err := p.attach(ctx)
+		if err == nil {
+			return b, nil
+		}
+		if want.attach == browserv1.Attach_ATTACH_REQUIRE {
+			return nil, err
+		}
+		*warnings = append(*warnings, &browserv1.Warning{
+			Code: "not_attached", Message: "no running browser could be attached to, so one was started: " + fault.From(err).Message,
+		})
+	}
+	config := p.settings()
+	if config.sandboxDisabled() {
+		*warnings = append(*warnings, &browserv1.Warning{Code: "sandbox_disabled", Message: sandboxMessage})
+	}
+	if want.persist {
+		return p.startPersistent(ctx, r.GetClientSessionId())
+	}
+	p.mu.Lock()
+	b := p.shared
+	p.mu.Unlock()
+	if b != nil && !b.gone() {
+		return b, nil
+	}
+	b, err := p.start(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	p.shared = b
+	p.mu.Unlock()
+	return b, nil
+}
+
+// start starts a browser; dir is its profile, or "" for a temporary one.
+func (p *Provider) start(ctx context.Context, dir string) (*browser, error) {
+	config := p.settings()
+	found, err := config.choose()
+	if err != nil {
+		return nil, err
+	}
+	plugins.Progress(ctx, "starting_browser", "starting "+found.label)
+	p.mu.Lock()
+	runDir := p.host.GetRunDir()
+	p.mu.Unlock()
+	proc, conn, err := startProcess(found.path, config.arguments(), dir, runDir)
+	if err != nil {
+		return nil, errStart(found, err.Error()).Cause(err)
+	}
+	b, err := p.connect(conn, proc)
+	if err != nil {
+		return nil, err
+	}
+	b.product = found
+	b.persist = dir != ""
+	b.paused = true
+	p.mu.Lock()
+	p.browsers[b] = struct{}{}
+	p.mu.Unlock()
+	if err := b.begin(ctx); err != nil {
+		b.close(context.WithoutCancel(ctx))
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, errStart(found, proc.stderr.lastLine()).Cause(err)
+	}
+	return b, nil
+}
+
+func errStart(found product, why string) *fault.Error {
+	return fault.New(fault.NotReady, "%s did not start: %s", found.label, why).Reason("browser_start_failed").
+		Retry("same").With("browser", found.path).Hint("run provider.verify for what is wrong")
+}
+
+// begin has the browser attach this provider to every page before it runs.
+func (b *browser) begin(ctx context.Context) error {
+	version, err := ask(ctx, b, browserdomain.GetVersion, protocol.Empty{})
+	if err != nil {
+		return err
+	}
+	b.product.fromUserAgent(version.Product)
+	_, err = ask(ctx, b, target.SetAutoAttach, target.SetAutoAttachParams{
+		AutoAttach: true, WaitForDebuggerOnStart: true, Flatten: yes(), Filter: only("page"),
+	})
+	return err
+}
+
+// openSession makes a session in a browser, with its first page.
+func (p *Provider) openSession(ctx context.Context, b *browser, r *browserv1.EnsureSessionRequest, want demand) (*session, error) {
+	s := &session{
+		p: p, b: b, id: "cdp-" + newToken(), client: r.GetClientSessionId(), demand: want, engine: inpage.NewSession(),
+		viewport: r.GetViewport(), policy: r.GetDialogPolicy(), changed: make(chan struct{}),
+	}
+	if s.viewport == nil && !b.attached && p.settings().headless() {
+		s.viewport = &browserv1.Size{Width: defaultWidth, Height: defaultHeight}
+	}
+	if want.isolation != browserv1.Isolation_ISOLATION_SHARED && !b.persist {
+		res, err := ask(ctx, b, target.CreateBrowserContext, target.CreateBrowserContextParams{DisposeOnDetach: yes()})
+		if err != nil {
+			return nil, s.refused(ctx, err)
+		}
+		s.context = res.BrowserContextID
+	}
+	b.mu.Lock()
+	b.sessions[s] = struct{}{}
+	if s.context != "" {
+		b.contexts[s.context] = s
+	}
+	b.mu.Unlock()
+	if err := s.watchDownloads(ctx); err != nil {
+		s.end(context.WithoutCancel(ctx))
+		return nil, s.refused(ctx, err)
+	}
+	if _, err := s.newPage(ctx, false); err != nil {
+		s.end(context.WithoutCancel(ctx))
+		return nil, s.refused(ctx, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if old := p.clients[s.client]; old != nil && !old.b.gone() {
+		// Another call with the same name was faster; its session is the one.
+		b.wg.Go(func() { s.end(context.WithoutCancel(ctx)) })
+		return old, nil
+	}
+	p.sessions[s.id] = s
+	p.clients[s.client] = s
+	return s, nil
+}
+
+// refused gives an error of the browser at large the protocol's words.
+func (s *session) refused(ctx context.Context, err error) error {
+	var own *fault.Error
+	switch {
+	case errors.As(err, &own):
+		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case s.b.gone():
+		return errBrowserGone().Cause(err)
+	}
+	return fault.New(fault.InternalError, "the browser refused: %v", err).Cause(err)
+}
+
+// end closes what a session opened. A browser of its own ends with it.
+func (s *session) end(ctx context.Context) {
+	b := s.b
+	b.mu.Lock()
+	s.closed = true
+	pages := s.pages
+	delete(b.sessions, s)
+	for _, pg := range pages {
+		pg.interruptLocked(fault.New(fault.SessionNotFound, "the session was closed"))
+	}
+	b.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	switch {
+	case b.gone():
+	case b.persist:
+		b.close(ctx)
+	case s.context != "":
+		_, _ = ask(ctx, b, target.DisposeBrowserContext, target.DisposeBrowserContextParams{BrowserContextID: s.context})
+	default:
+		var wg sync.WaitGroup
+		for _, pg := range pages {
+			wg.Go(func() { s.release(ctx, pg) })
+		}
+		wg.Wait()
+	}
+	b.mu.Lock()
+	delete(b.contexts, s.context)
+	s.pages, s.active, s.recent = nil, nil, nil
+	b.mu.Unlock()
+	s.files.remove()
+}
+
+// release closes a page that the session opened, and lets go of one that was there before.
+func (s *session) release(ctx context.Context, pg *page) {
+	if pg.found {
+		_, _ = ask(ctx, s.b, target.DetachFromTarget, target.DetachFromTargetParams{SessionID: pg.ch.id})
+		return
+	}
+	_ = s.b.core.Call(ctx, target.CommandCloseTarget, target.CloseTargetParams{TargetID: pg.target}, nil)
+}

@@ -1,0 +1,245 @@
+package cdp
+
+import (
+	"context"
+	"errors"
+
+	"github.com/chromedp/cdproto"
+	protocol "github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	pagedomain "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/target"
+
+	"github.com/droverhq/drover/plugins/inpage"
+	browserv1 "github.com/droverhq/drover/proto/browser/v1"
+	"github.com/droverhq/drover/proto/fault"
+)
+
+// page is one tab or window of a session. What changes is guarded by its browser's mu.
+type page struct {
+	s      *session
+	b      *browser
+	id     string
+	opener string // the id of the page that opened it
+	target target.ID
+	ch     *channel
+	driver *inpage.Page
+	lane   lane
+	ready  chan struct{} // closed when its domains are switched on and it runs
+
+	frames    map[protocol.FrameID]*frame
+	main      protocol.FrameID
+	statuses  map[protocol.LoaderID]int // HTTP statuses of main documents
+	elements  map[string]protocol.FrameID
+	dialog    *browserv1.Dialog
+	opening   int // new pages that were asked for and are not there yet
+	crashed   bool
+	closed    bool
+	found     bool          // it was there before the session
+	blank     bool          // its history begins with an empty page that nobody asked for
+	changed   chan struct{} // closed and replaced whenever something changes
+	guards    map[*guard]struct{}
+	traffic   traffic
+	console   console
+	collected *collector // what cdp.events asked for
+}
+
+// guard is a call under way on a page.
+type guard struct {
+	cancel  context.CancelCauseFunc
+	dialogs bool // a dialog interrupts it
+}
+
+// worldName is the isolated world that the engine runs in.
+const worldName = "drover"
+
+func newPage(s *session, info *target.Info) *page {
+	pg := &page{
+		s: s, b: s.b, target: info.TargetID, ready: make(chan struct{}), changed: make(chan struct{}),
+		frames: map[protocol.FrameID]*frame{}, main: protocol.FrameID(info.TargetID),
+		blank: info.URL == "about:blank" && info.OpenerID == "", statuses: map[protocol.LoaderID]int{}, elements: map[string]protocol.FrameID{}, guards: map[*guard]struct{}{},
+	}
+	pg.frames[pg.main] = &frame{id: pg.main, url: info.URL}
+	for _, other := range s.pages {
+		if other.target == info.OpenerID {
+			pg.opener = other.id
+			other.opening = max(other.opening-1, 0)
+			other.notifyLocked()
+		}
+	}
+	pg.driver = s.engine.NewPage(pg, pg)
+	return pg
+}
+
+// setUp switches on what a target needs and lets it run. Everything goes out at once; the last answer makes a page ready.
+func (p *page) setUp(ch *channel, top bool) {
+	ch.post(pagedomain.Enable.Method, pagedomain.EnableParams{})
+	ch.post(pagedomain.SetLifecycleEventsEnabled.Method, pagedomain.SetLifecycleEventsEnabledParams{Enabled: true})
+	ch.post("Runtime.enable", protocol.Empty{})
+	ch.post(network.Enable.Method, network.EnableParams{})
+	ch.post(pagedomain.AddScriptToEvaluateOnNewDocument.Method, pagedomain.AddScriptToEvaluateOnNewDocumentParams{
+		Source: p.s.engine.Script(), WorldName: worldName, RunImmediately: yes(),
+	})
+	ch.post(target.SetAutoAttach.Method, target.SetAutoAttachParams{
+		AutoAttach: true, WaitForDebuggerOnStart: true, Flatten: yes(), Filter: only("iframe"),
+	})
+	if !top {
+		ch.post("Runtime.runIfWaitingForDebugger", protocol.Empty{})
+		return
+	}
+	ch.post("Inspector.enable", protocol.Empty{})
+	if !p.b.attached {
+		ch.post(emulation.SetFocusEmulationEnabled.Method, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+	}
+	p.b.mu.Lock()
+	size := p.s.viewport
+	p.b.mu.Unlock()
+	if size != nil {
+		ch.post(emulation.SetDeviceMetricsOverride.Method, metrics(size))
+	}
+	ch.send("Runtime.runIfWaitingForDebugger", protocol.Empty{}, func(*cdproto.Message, error) { close(p.ready) })
+}
+
+// metrics is a viewport as the browser takes it; the scale of the screen stays.
+func metrics(size *browserv1.Size) emulation.SetDeviceMetricsOverrideParams {
+	return emulation.SetDeviceMetricsOverrideParams{Width: int64(size.GetWidth()), Height: int64(size.GetHeight())}
+}
+
+// waitReady waits until a new page can be used.
+func (p *page) waitReady(ctx context.Context) error {
+	select {
+	case <-p.ready:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	p.b.mu.Lock()
+	defer p.b.mu.Unlock()
+	return p.unfitLocked(false)
+}
+
+// notifyLocked wakes whoever waits for a change of the page.
+func (p *page) notifyLocked() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// until waits until ok, which is called with the browser's mu held, holds. It ends with the cause of ctx.
+func (p *page) until(ctx context.Context, ok func() bool) error {
+	for {
+		p.b.mu.Lock()
+		holds, changed := ok(), p.changed
+		p.b.mu.Unlock()
+		if holds {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// unfitLocked says why the page cannot serve a call now, or nil.
+func (p *page) unfitLocked(dialogs bool) error {
+	switch {
+	case p.b.gone():
+		return errBrowserGone()
+	case p.closed:
+		return p.notFound()
+	case p.crashed:
+		return p.errCrashed()
+	case dialogs && p.dialog != nil:
+		return errDialogOpen(p.dialog)
+	}
+	return nil
+}
+
+func (p *page) notFound() error {
+	return fault.New(fault.PageNotFound, "the page %s was closed", p.id).Hint("tab.list tells those that are open")
+}
+
+func (p *page) errCrashed() error {
+	return fault.New(fault.PageNotFound, "the page %s crashed", p.id).Reason("page_crashed").
+		Hint("call page.reload, or tab.new for another page")
+}
+
+// watch gives a context that is cancelled, with the reason as its cause, when the page closes, crashes or loses its
+// browser, and, with dialogs, when a dialog opens. It fails at once when that is so already.
+func (p *page) watch(ctx context.Context, dialogs bool) (context.Context, func(), error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	g := &guard{cancel: cancel, dialogs: dialogs}
+	p.b.mu.Lock()
+	defer p.b.mu.Unlock()
+	if err := p.unfitLocked(dialogs); err != nil {
+		cancel(nil)
+		return nil, nil, err
+	}
+	p.guards[g] = struct{}{}
+	return ctx, func() {
+		p.b.mu.Lock()
+		delete(p.guards, g)
+		p.b.mu.Unlock()
+		cancel(nil)
+	}, nil
+}
+
+// interruptLocked ends every call under way on the page.
+func (p *page) interruptLocked(err error) {
+	for g := range p.guards {
+		g.cancel(err)
+	}
+	p.notifyLocked()
+}
+
+// enter takes the page's lane and watches the page. leave must be called.
+func (p *page) enter(ctx context.Context) (inner context.Context, leave func(), err error) {
+	release, err := p.lane.take(ctx)
+	if err != nil {
+		return nil, nil, p.busy(err)
+	}
+	inner, done, err := p.watch(ctx, true)
+	if err != nil {
+		release()
+		return nil, nil, err
+	}
+	return inner, func() { done(); release() }, nil
+}
+
+// busy tells why a call did not get its turn: an open dialog says more than the time that ran out.
+func (p *page) busy(err error) error {
+	p.b.mu.Lock()
+	defer p.b.mu.Unlock()
+	if unfit := p.unfitLocked(true); unfit != nil {
+		return unfit
+	}
+	return err
+}
+
+// explain gives an error of the browser the protocol's words. A target that went away says why.
+func (p *page) explain(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	var own *fault.Error
+	if errors.As(err, &own) {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if errors.Is(err, inpage.ErrDocumentGone) {
+		return fault.New(fault.NotReady, "the page went to another document meanwhile").Reason("navigated").
+			Retry("same").Cause(err)
+	}
+	p.b.mu.Lock()
+	defer p.b.mu.Unlock()
+	if unfit := p.unfitLocked(false); unfit != nil {
+		return unfit
+	}
+	if errors.Is(err, errDetached) {
+		return p.notFound()
+	}
+	return fault.New(fault.InternalError, "the browser refused: %v", err).Cause(err)
+}

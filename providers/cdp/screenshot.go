@@ -1,0 +1,252 @@
+package cdp
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image"
+	_ "image/jpeg" // the sizes of pictures are read from their bytes
+	_ "image/png"
+	"math"
+	"strings"
+	"time"
+
+	protocol "github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/dom"
+	pagedomain "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+
+	"github.com/droverhq/drover/plugins/inpage"
+	browserv1 "github.com/droverhq/drover/proto/browser/v1"
+	"github.com/droverhq/drover/proto/fault"
+)
+
+// picture is a screenshot as the browser encoded it.
+type picture struct {
+	data          []byte
+	kind          string
+	width, height int
+}
+
+// maxInline is how large a picture may be to be given inline.
+const maxInline = 16 << 20
+
+// maxSide is the largest side of a picture that Chromium paints whole, in pixels.
+const maxSide = 16384
+
+// screenshot is page.screenshot.
+func (p *Provider) screenshot(ctx context.Context, r *browserv1.ScreenshotRequest) (*browserv1.ScreenshotResponse, error) {
+	s, pg, err := p.find(r.GetSessionId(), r.GetPageId())
+	if err != nil {
+		return nil, err
+	}
+	ctx, leave, err := pg.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	pic, err := pg.capture(ctx, r)
+	if err != nil {
+		return nil, pg.explain(ctx, err)
+	}
+	resp := &browserv1.ScreenshotResponse{PageId: pg.id, MediaType: pic.kind, Width: int32(pic.width), Height: int32(pic.height)}
+	if (r.Inline == nil || r.GetInline()) && len(pic.data) <= maxInline {
+		resp.Image = pic.data
+		return resp, nil
+	}
+	resp.ImageRef, err = s.storePicture(pic)
+	return resp, err
+}
+
+// capture takes a picture. Scroll positions are as before when it returns.
+func (p *page) capture(ctx context.Context, r *browserv1.ScreenshotRequest) (*picture, error) {
+	params := pagedomain.CaptureScreenshotParams{Format: pagedomain.CaptureScreenshotFormatPng, OptimizeForSpeed: yes()}
+	if r.GetFormat() == browserv1.ImageFormat_IMAGE_FORMAT_JPEG {
+		quality := int64(80)
+		if r.Quality != nil {
+			quality = int64(r.GetQuality())
+		}
+		params.Format, params.Quality = pagedomain.CaptureScreenshotFormatJpeg, &quality
+	}
+	if r.ElementRef != nil {
+		restore, err := p.aimAt(ctx, r.GetElementRef(), &params)
+		if restore != nil {
+			defer restore()
+		}
+		if err != nil {
+			return nil, err
+		}
+	} else if r.GetFullPage() || r.Clip != nil {
+		if err := p.region(ctx, r, &params); err != nil {
+			return nil, err
+		}
+	}
+	var found []mark
+	if r.GetAnnotate() {
+		var err error
+		if found, err = p.marks(ctx); err != nil {
+			return nil, err
+		}
+	}
+	res, err := protocol.Call(ctx, p.ch, pagedomain.CaptureScreenshot, params)
+	if err != nil {
+		return nil, err
+	}
+	size, kind, err := image.DecodeConfig(bytes.NewReader(res.Data))
+	if err != nil {
+		return nil, fmt.Errorf("reading the picture: %w", err)
+	}
+	pic := &picture{data: res.Data, kind: "image/" + kind, width: size.Width, height: size.Height}
+	if len(found) == 0 {
+		return pic, nil
+	}
+	return pic, p.draw(ctx, pic, found, &params)
+}
+
+// draw draws the marks into a picture, whose place and scale follow from what was asked of the browser.
+func (p *page) draw(ctx context.Context, pic *picture, found []mark, params *pagedomain.CaptureScreenshotParams) error {
+	m, err := protocol.Call(ctx, p.ch, pagedomain.GetLayoutMetrics, protocol.Empty{})
+	if err != nil {
+		return err
+	}
+	left, top, width := 0.0, 0.0, m.CSSVisualViewport.ClientWidth
+	if c := params.Clip; c != nil {
+		left, top, width = c.X-m.CSSVisualViewport.PageX, c.Y-m.CSSVisualViewport.PageY, c.Width
+	}
+	quality := 80
+	if params.Quality != nil {
+		quality = int(*params.Quality)
+	}
+	return annotate(pic, found, left, top, float64(pic.width)/max(width, 1), quality)
+}
+
+// region sets the part of the page that is pictured.
+func (p *page) region(ctx context.Context, r *browserv1.ScreenshotRequest, params *pagedomain.CaptureScreenshotParams) error {
+	m, err := protocol.Call(ctx, p.ch, pagedomain.GetLayoutMetrics, protocol.Empty{})
+	if err != nil {
+		return err
+	}
+	clip := &pagedomain.Viewport{Scale: 1}
+	switch {
+	case r.GetFullPage() && r.Clip == nil:
+		clip.Width, clip.Height = math.Ceil(m.CSSContentSize.Width), math.Ceil(m.CSSContentSize.Height)
+	case r.GetFullPage():
+		clip.X, clip.Y, clip.Width, clip.Height = r.GetClip().GetX(), r.GetClip().GetY(), r.GetClip().GetWidth(), r.GetClip().GetHeight()
+	default:
+		clip.X, clip.Y = r.GetClip().GetX()+m.CSSVisualViewport.PageX, r.GetClip().GetY()+m.CSSVisualViewport.PageY
+		clip.Width, clip.Height = r.GetClip().GetWidth(), r.GetClip().GetHeight()
+	}
+	if r.Clip != nil && (clip.X >= m.CSSContentSize.Width || clip.Y >= m.CSSContentSize.Height || clip.X+clip.Width <= 0 || clip.Y+clip.Height <= 0) {
+		return fault.New(fault.InvalidRequest, "the clip lies outside the page").Field("clip")
+	}
+	if clip.Width > maxSide || clip.Height > maxSide {
+		return fault.New(fault.InvalidRequest, "the picture would be %.0f by %.0f, larger than %d", clip.Width, clip.Height, maxSide).
+			Reason("payload_too_large").With("limit", maxSide).Hint("take it in parts with clip")
+	}
+	params.Clip = clip
+	params.CaptureBeyondViewport = yes()
+	return nil
+}
+
+// aimAt scrolls an element into view and pictures its box. restore puts the scroll positions back.
+func (p *page) aimAt(ctx context.Context, ref string, params *pagedomain.CaptureScreenshotParams) (restore func(), err error) {
+	restore, err = p.holdScroll(ctx, ref)
+	if err != nil {
+		return restore, err
+	}
+	box, err := p.driver.ElementRect(ctx, ref)
+	if err != nil {
+		return restore, err
+	}
+	x, y := math.Floor(box.DocumentX+0.001), math.Floor(box.DocumentY+0.001)
+	params.Clip = &pagedomain.Viewport{
+		X: x, Y: y, Scale: 1,
+		Width: math.Max(1, math.Ceil(box.DocumentX+box.Width-0.001)-x), Height: math.Max(1, math.Ceil(box.DocumentY+box.Height-0.001)-y),
+	}
+	params.CaptureBeyondViewport = yes()
+	return restore, nil
+}
+
+// keepScroll gives an element's scroll positions and those of everything around it; putScroll puts them back.
+const (
+	keepScroll = `function() {
+	const out = [];
+	for (let n = this; n; n = n.assignedSlot ?? n.parentNode ?? n.host) if (n.nodeType === 1) out.push([n, n.scrollLeft, n.scrollTop]);
+	return out;
+}`
+	putScroll = `function() {
+	for (const [n, x, y] of this) if (n.scrollLeft !== x || n.scrollTop !== y) n.scrollTo({ left: x, top: y, behavior: 'instant' });
+}`
+)
+
+// holdScroll remembers the scroll positions around an element, through the frames around it. restore, where it is not
+// nil, puts them back also when the call's time is over.
+func (p *page) holdScroll(ctx context.Context, ref string) (restore func(), err error) {
+	at, err := p.driver.FrameOf(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	var held []object
+	restore = func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		for _, o := range held {
+			_ = o.world.ch.Call(ctx, runtime.CallFunctionOn.Method, runtime.CallFunctionOnParams{FunctionDeclaration: putScroll, ObjectID: o.id}, nil)
+			p.release(o.world, o.id)
+		}
+	}
+	w, err := p.engineWorld(ctx, protocol.FrameID(at))
+	if err != nil {
+		return nil, err
+	}
+	id, err := p.object(ctx, w, "__drover.element("+quote(strings.TrimPrefix(ref, "@"))+")")
+	if err != nil {
+		return nil, nil // ElementRect tells why there is none.
+	}
+	for frame, o := protocol.FrameID(at), (object{w, id}); ; {
+		res, err := protocol.Call(ctx, o.world.ch, runtime.CallFunctionOn, runtime.CallFunctionOnParams{FunctionDeclaration: keepScroll, ObjectID: o.id})
+		p.release(o.world, o.id)
+		if err != nil {
+			return restore, gone(err)
+		}
+		held = append(held, object{o.world, res.Result.ObjectID})
+		if frame == p.main {
+			return restore, nil
+		}
+		if frame, o, err = p.owner(ctx, frame); err != nil {
+			return restore, err
+		}
+	}
+}
+
+// object is a handle of something in a world.
+type object struct {
+	world *world
+	id    runtime.RemoteObjectID
+}
+
+// owner gives the frame around a frame, and the element there that shows it.
+func (p *page) owner(ctx context.Context, frame protocol.FrameID) (protocol.FrameID, object, error) {
+	p.b.mu.Lock()
+	var up protocol.FrameID
+	if f := p.frames[frame]; f != nil {
+		up = f.parent
+	}
+	p.b.mu.Unlock()
+	if up == "" {
+		return "", object{}, inpage.ErrDocumentGone
+	}
+	w, err := p.engineWorld(ctx, up)
+	if err != nil {
+		return "", object{}, err
+	}
+	o, err := protocol.Call(ctx, w.ch, dom.GetFrameOwner, dom.GetFrameOwnerParams{FrameID: frame})
+	if err != nil {
+		return "", object{}, gone(err)
+	}
+	res, err := protocol.Call(ctx, w.ch, dom.ResolveNode, dom.ResolveNodeParams{BackendNodeID: o.BackendNodeID, ExecutionContextID: w.id})
+	if err != nil {
+		return "", object{}, gone(err)
+	}
+	return up, object{w, res.Object.ObjectID}, nil
+}
