@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	browserv1 "github.com/droverhq/drover/proto/browser/v1"
+	"github.com/droverhq/drover/proto/catalog"
+	"github.com/droverhq/drover/proto/wire"
+)
+
+// drainTime is how long a drain waits for sessions to end when --timeout does not say.
+const drainTime = 10 * time.Minute
+
+// addProviderCommands adds the commands that are about provider processes and no methods of the protocol.
+func (a *app) addProviderCommands(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		if c.Name() != "provider" {
+			continue
+		}
+		c.Short = "List, describe, check, set up and restart providers"
+		c.AddCommand(
+			&cobra.Command{
+				Use: "list", Short: "List every provider with its state", Args: exact(0, 0, ""),
+				RunE: func(cmd *cobra.Command, _ []string) error { return a.listProviders(cmd.Context()) },
+			},
+			a.processCommand(doDrain, "Let a provider's sessions end, take no new ones, then stop its process",
+				"drained; drover provider restart %[1]s brings it back", drainTime),
+			a.processCommand(doRestart, "Stop a provider's process, its sessions with it, and start it anew",
+				"restarted", catalog.DefaultTimeout),
+		)
+	}
+}
+
+func (a *app) listProviders(ctx context.Context) error {
+	l, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	ans, err := l.call(ctx, must("provider.status"), map[string]any{})
+	if err != nil {
+		return err
+	}
+	if a.global.json {
+		a.printJSON(ans.Result)
+		return nil
+	}
+	r := &browserv1.StatusResponse{}
+	if err := wire.Unmarshal(ans.Result, r); err != nil {
+		return fmt.Errorf("result of provider.status: %w", err)
+	}
+	if len(r.GetProviders()) == 0 {
+		a.printFindings(r.GetDiagnostics(), r.GetManualSteps())
+		return silent{exitNotReady}
+	}
+	a.printStatus(r)
+	return nil
+}
+
+// processCommand has the daemon do something to a provider's process.
+func (a *app) processCommand(do, short, said string, wait time.Duration) *cobra.Command {
+	return &cobra.Command{
+		Use: do + " PROVIDER_ID", Short: short, Args: exact(1, 1, "PROVIDER_ID"),
+		ValidArgsFunction: a.completeProviders,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer l.close()
+			t, err := a.target()
+			if err != nil {
+				return err
+			}
+			if a.global.timeout > 0 {
+				wait = a.global.timeout
+			}
+			if _, err := command(cmd.Context(), t.socket, order{Do: do, Provider: args[0], TimeoutMS: wait.Milliseconds()}); err != nil {
+				return err
+			}
+			if a.global.json {
+				a.printJSON([]byte(fmt.Sprintf(`{"provider_id":%s,"done":%q}`, jsonText(args[0]), do)))
+				return nil
+			}
+			fmt.Fprintf(a.out, "%s "+said+"\n", args[0])
+			return nil
+		},
+	}
+}
