@@ -39,7 +39,7 @@ func addProps(md protoreflect.MessageDescriptor, input bool, props map[string]an
 			continue
 		}
 		props[string(fd.Name())] = fieldSchema(fd, input, within)
-		always := !fd.HasPresence() && (fd.Kind() != protoreflect.EnumKind || fd.IsList())
+		always := !fd.HasPresence() && (fd.Kind() != protoreflect.EnumKind || fd.IsList()) && !wire.OwnKind(fd)
 		if input && spec.GetRequired() || !input && always {
 			*required = append(*required, string(fd.Name()))
 		}

@@ -66,7 +66,7 @@ func appendFields(b []byte, m protoreflect.Message, response, first bool) ([]byt
 			continue
 		}
 		if !has {
-			if f.presence && !f.nullable || f.enum != nil && !f.fd.IsList() {
+			if f.presence && !f.nullable || f.enum != nil && !f.fd.IsList() || OwnKind(f.fd) {
 				continue
 			}
 		}

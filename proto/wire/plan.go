@@ -108,6 +108,12 @@ func SpecOf(fd protoreflect.FieldDescriptor) *browserv1.FieldSpec {
 	return s
 }
 
+// OwnKind says that a field is a list of messages of the kind that it stands in, such as the providers in the broker's own
+// description. Such a list is left out when it is empty: one of its members would otherwise look like the whole.
+func OwnKind(fd protoreflect.FieldDescriptor) bool {
+	return fd.IsList() && fd.Message() != nil && fd.Message() == fd.ContainingMessage()
+}
+
 // Words lists how the values of an enum are written, in the order of declaration.
 func Words(ed protoreflect.EnumDescriptor) []string { return enumOf(ed).list }
 
