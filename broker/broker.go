@@ -175,14 +175,16 @@ func (b *Broker) answer(ctx context.Context, c *call) (proto.Message, error) {
 // own answers the methods that are not about a session, or not only.
 func (b *Broker) own(ctx context.Context, c *call) (proto.Message, error) {
 	switch r := c.req.(type) {
-	case *browserv1.EnsureSessionRequest:
+	case *browserv1.EnsureSessionRequest: // which has its place when it waits for others of its name
 		return b.ensure(ctx, c, r)
 	case *browserv1.ListSessionsRequest:
 		return b.list(c), nil
 	case *browserv1.DescribeRequest:
-		return b.describe(r)
+		placed(ctx)
+		return b.describe(ctx, r)
 	case *browserv1.StatusRequest:
-		return b.status(r)
+		placed(ctx)
+		return b.status(ctx, r)
 	case *browserv1.CommandRequest:
 		return b.command(ctx, c, r)
 	}

@@ -53,15 +53,13 @@ func (b *Broker) ensure(ctx context.Context, c *call, ask *browserv1.EnsureSessi
 		return nil, sl.err // it failed while this call waited for it
 	}
 	s, warnings, err := b.create(ctx, c, ask)
-	sl.attempts++
-	sl.failed, sl.err = nil, nil
 	if err != nil {
 		if ctx.Err() == nil {
-			sl.failed, sl.err = ask, err
+			b.sessions.settle(sl, nil, ask, err)
 		}
 		return nil, err
 	}
-	b.sessions.settle(sl, s)
+	b.sessions.settle(sl, s, nil, nil)
 	return s.ensured(true, s.answer.GetDefaultPageId(), warnings), nil
 }
 

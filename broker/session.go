@@ -168,10 +168,16 @@ func (t *sessions) live(sl *slot) *session {
 	return sl.live
 }
 
-func (t *sessions) settle(sl *slot, s *session) {
+// settle notes what came of an attempt on a held slot: a session, or what was asked and why there is none. A caller that
+// gave up says nothing of what others would get.
+func (t *sessions) settle(sl *slot, s *session, ask *browserv1.EnsureSessionRequest, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	sl.live = s
+	sl.attempts++
+	sl.failed, sl.err = ask, err
+	if s != nil {
+		sl.live = s
+	}
 }
 
 // hold waits until the caller may ensure the session of a name, and tells how many attempts there were before it waited.

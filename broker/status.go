@@ -3,6 +3,8 @@ package broker
 import (
 	"context"
 	"slices"
+	"sync"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -12,8 +14,8 @@ import (
 )
 
 // describe tells what a provider is, or what the broker is: everything that any of its providers can do.
-func (b *Broker) describe(r *browserv1.DescribeRequest) (proto.Message, error) {
-	t := b.refresh()
+func (b *Broker) describe(ctx context.Context, r *browserv1.DescribeRequest) (proto.Message, error) {
+	t := b.known(ctx, r.GetProviderId(), func(row *Row) bool { return row.Describe != nil })
 	if id := r.GetProviderId(); id != "" && id != OwnID {
 		row := t.Row(id)
 		switch {
@@ -94,10 +96,35 @@ func notDescribed(row *Row) error {
 	return fault.New(fault.NotReady, "%s has not said yet what it is", row.ID).Provider(row.ID).RetryAfter(500)
 }
 
-// status tells how a provider is, or how the broker is: as available as the best of its providers. It asks nobody, so it
-// answers whatever the providers are busy with.
-func (b *Broker) status(r *browserv1.StatusRequest) (proto.Message, error) {
+// knownWait is how long describe and status wait for providers that were never heard of.
+const knownWait = 1500 * time.Millisecond
+
+// known gives the table when every provider that is asked for (all, without an id) is known as the test says, or cannot
+// be. Those that are not are started and heard, side by side and for a moment at most; it waits for nobody else, however
+// busy a provider is.
+func (b *Broker) known(ctx context.Context, id string, is func(*Row) bool) *Table {
 	t := b.refresh()
+	ctx, cancel := context.WithTimeout(ctx, knownWait)
+	defer cancel()
+	var asked sync.WaitGroup
+	for _, row := range t.rows {
+		one := id == "" || id == OwnID || id == row.ID
+		if !one || is(row) || row.Disabled || row.Status.GetAvailability() == browserv1.Availability_AVAILABILITY_UNAVAILABLE {
+			continue
+		}
+		asked.Go(func() {
+			_, _ = row.source.Acquire(ctx) // what went wrong is in its status
+		})
+	}
+	asked.Wait()
+	return b.refresh()
+}
+
+// status tells how a provider is, or how the broker is: as available as the best of its providers.
+func (b *Broker) status(ctx context.Context, r *browserv1.StatusRequest) (proto.Message, error) {
+	t := b.known(ctx, r.GetProviderId(), func(row *Row) bool {
+		return row.Status.GetAvailability() != browserv1.Availability_AVAILABILITY_UNSPECIFIED
+	})
 	if id := r.GetProviderId(); id != "" && id != OwnID {
 		row := t.Row(id)
 		if row == nil {
@@ -155,6 +182,12 @@ func (b *Broker) statusOf(row *Row) *browserv1.StatusResponse {
 		s = proto.CloneOf(row.Status)
 	}
 	s.ProviderId = row.ID
+	if s.GetAvailability() == browserv1.Availability_AVAILABILITY_UNSPECIFIED {
+		s.Availability = browserv1.Availability_AVAILABILITY_DEGRADED
+		s.Diagnostics = append(s.Diagnostics, &browserv1.Diagnostic{
+			Level: browserv1.Level_LEVEL_INFO, Code: "not_known_yet", Message: "It has not said yet how it is",
+		})
+	}
 	s.Sessions = int32(b.held(row.ID)) //nolint:gosec // a handful
 	return s
 }

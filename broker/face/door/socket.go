@@ -146,7 +146,7 @@ func AcceptAll(ctx context.Context, l net.Listener, serve func(context.Context, 
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ECONNABORTED):
-			time.Sleep(50 * time.Millisecond) // too many files are open; some will be closed
+			pause(ctx) // too many files are open; some will be closed
 			continue
 		case err != nil:
 			cancel()
@@ -156,5 +156,14 @@ func AcceptAll(ctx context.Context, l net.Listener, serve func(context.Context, 
 			defer c.Close() //nolint:errcheck // it is over either way
 			serve(ctx, c)
 		})
+	}
+}
+
+func pause(ctx context.Context) {
+	t := time.NewTimer(50 * time.Millisecond)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
 	}
 }

@@ -1,0 +1,4 @@
+// Package mcp is x.
+package mcp
+
+var snapshotWords = []string{"none", "delta", "full"}

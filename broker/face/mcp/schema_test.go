@@ -1,0 +1,21 @@
+package mcp
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+func TestBytes(t *testing.T) {
+	total := 0
+	n := 0
+	for _, tl := range tools() {
+		b, _ := json.Marshal(tl.mcp)
+		if tl.in([]string{"core"}) {
+			total += len(b) + 1
+			n++
+			p, _ := json.Marshal(tl.plain)
+			t.Log(tl.name, len(b), len(p), string(b))
+		}
+	}
+	t.Log("total", total, n)
+}

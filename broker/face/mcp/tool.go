@@ -1,0 +1,177 @@
+package mcp
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	browserv1 "github.com/droverhq/drover/proto/browser/v1"
+	"github.com/droverhq/drover/proto/catalog"
+	"github.com/droverhq/drover/proto/fault"
+	"github.com/droverhq/drover/proto/wire"
+)
+
+// ProfileAll is the profile of every tool.
+const ProfileAll = "all"
+
+// DefaultProfile is what a client gets that asks for none: the tools that most tasks need.
+const DefaultProfile = "core"
+
+// tool is one method of the catalog as an MCP tool.
+type tool struct {
+	method *catalog.Method
+	name   string
+	// mcp and plain are what clients are shown: with and without a schema of the structured result.
+	mcp, plain *mcp.Tool
+}
+
+// tools are made once; servers share them.
+var tools = sync.OnceValue(func() []*tool {
+	var out []*tool
+	for _, m := range catalog.All() {
+		if m.Spec.GetMcpTool() == "" {
+			continue
+		}
+		t := &tool{method: m, name: m.Spec.GetMcpTool()}
+		t.plain = &mcp.Tool{Name: t.name, Description: t.describe(), Annotations: t.annotations(), InputSchema: t.inputSchema(false)}
+		with := *t.plain
+		with.OutputSchema = t.outputSchema(false)
+		t.mcp = &with
+		out = append(out, t)
+	}
+	return out
+})
+
+// Profiles lists the profiles of tools that the catalog declares.
+func Profiles() []string {
+	out := []string{ProfileAll}
+	for _, t := range tools() {
+		if p := t.method.Spec.GetMcpProfile(); !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// ParseProfiles reads a list such as "core,network"; empty is the default. An unknown one is invalid_request.
+func ParseProfiles(list string) ([]string, error) {
+	if strings.TrimSpace(list) == "" {
+		return []string{DefaultProfile}, nil
+	}
+	known := Profiles()
+	var out []string
+	for p := range strings.SplitSeq(list, ",") {
+		p = strings.TrimSpace(p)
+		if !slices.Contains(known, p) {
+			err := fault.New(fault.InvalidRequest, "there is no profile %q; there are %s", p, strings.Join(known, ", ")).Field("profile")
+			if n := wire.Nearest(p, known); n != "" {
+				return nil, err.Hint("did you mean %q?", n)
+			}
+			return nil, err
+		}
+		if p == ProfileAll {
+			return []string{ProfileAll}, nil
+		}
+		if !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+func (t *tool) in(profiles []string) bool {
+	return slices.Contains(profiles, ProfileAll) || slices.Contains(profiles, t.method.Spec.GetMcpProfile())
+}
+
+// describe is the comment of the rpc, with the names that models know.
+func (t *tool) describe() string {
+	return renamed(t.method.Doc) + exclusive(t.method.Request.Descriptor())
+}
+
+// annotations sets all four hints: the SDK takes a missing one for true where that is the careful reading.
+func (t *tool) annotations() *mcp.ToolAnnotations {
+	spec := t.method.Spec
+	destructive, open := spec.GetDestructive(), t.method.NeedsSession() || t.passes()
+	return &mcp.ToolAnnotations{
+		ReadOnlyHint: spec.GetReadOnly(), IdempotentHint: spec.GetIdempotent(), DestructiveHint: &destructive, OpenWorldHint: &open,
+	}
+}
+
+// reads says that the tool gives the page's outline.
+func (t *tool) reads() bool { return outlineField(t.method) }
+
+func outlineField(m *catalog.Method) bool {
+	return m.Response.Descriptor().Fields().ByName("outline") != nil
+}
+
+// acts says that the tool may change a page, so that its reply can come with what changed.
+func (t *tool) acts() bool {
+	return t.method.NeedsSession() && !t.method.Spec.GetReadOnly() && !t.makes() && !t.ends() && !t.passes() &&
+		t.method.Spec.GetMcpProfile() == DefaultProfile && t.method.Response.Descriptor().Fields().ByName("page_id") != nil
+}
+
+// budgeted says that the reply may be long.
+func (t *tool) budgeted() bool {
+	if t.reads() || t.acts() {
+		return true
+	}
+	fds := t.method.Response.Descriptor().Fields()
+	for i := range fds.Len() {
+		fd := fds.Get(i)
+		if t.method.NeedsSession() && fd.Name() != "warnings" && (fd.IsList() || fd.IsMap() || anyValue(fd)) {
+			return true
+		}
+	}
+	return t.passes()
+}
+
+// makes says that the tool makes the session, ends that it closes it, passes that it calls a provider's own method.
+func (t *tool) makes() bool  { return isRequest[*browserv1.EnsureSessionRequest](t.method) }
+func (t *tool) ends() bool   { return isRequest[*browserv1.CloseSessionRequest](t.method) }
+func (t *tool) passes() bool { return isRequest[*browserv1.CommandRequest](t.method) }
+
+func isRequest[T any](m *catalog.Method) bool {
+	_, ok := any(m.NewRequest()).(T)
+	return ok
+}
+
+var methodNames = sync.OnceValue(func() *strings.Replacer {
+	var pairs []string
+	names := map[string]string{}
+	for _, m := range catalog.All() {
+		if tool := m.Spec.GetMcpTool(); tool != "" {
+			names[m.Name] = tool
+		}
+	}
+	// Longer names first, so that no name is taken for the beginning of another.
+	keys := make([]string, 0, len(names))
+	for k := range names {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b string) int { return len(b) - len(a) })
+	for _, k := range keys {
+		pairs = append(pairs, k, names[k])
+	}
+	pairs = append(pairs, "client_session_id", argSession)
+	return strings.NewReplacer(pairs...)
+})
+
+// renamed puts the names of tools in place of the names of methods, which a model does not know.
+func renamed(text string) string { return methodNames().Replace(text) }
+
+// unknown is the answer to a tool that there is not.
+func unknown(name string) error {
+	names := make([]string, 0, len(tools()))
+	for _, t := range tools() {
+		names = append(names, t.name)
+	}
+	if n := wire.Nearest(name, names); n != "" {
+		return fmt.Errorf("there is no tool %q; did you mean %q?", name, n)
+	}
+	return fmt.Errorf("there is no tool %q", name)
+}
