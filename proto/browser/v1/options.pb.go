@@ -215,7 +215,7 @@ type MethodSpec struct {
 	UrlFields []string `protobuf:"bytes,11,rep,name=url_fields,json=urlFields,proto3" json:"url_fields,omitempty"`
 	// The MCP tool's name, such as "browser_open"; empty where it is no tool.
 	McpTool string `protobuf:"bytes,12,opt,name=mcp_tool,json=mcpTool,proto3" json:"mcp_tool,omitempty"`
-	// The profile of MCP tools that it belongs to: core, network, storage, debug or admin.
+	// The profile of MCP tools that it belongs to: core, extra, network, storage, debug or admin.
 	McpProfile string `protobuf:"bytes,13,opt,name=mcp_profile,json=mcpProfile,proto3" json:"mcp_profile,omitempty"`
 	// The words on the command line, such as "open URL"; upper-case words are positional arguments that name fields.
 	Cli           string `protobuf:"bytes,14,opt,name=cli,proto3" json:"cli,omitempty"`
@@ -387,7 +387,9 @@ type FieldSpec struct {
 	// The default, in words, for the documentation.
 	Default string `protobuf:"bytes,16,opt,name=default,proto3" json:"default,omitempty"`
 	// MCP tools do not have the field: the face fills it in itself, or tells it in another form.
-	OffMcp        bool `protobuf:"varint,17,opt,name=off_mcp,json=offMcp,proto3" json:"off_mcp,omitempty"`
+	OffMcp bool `protobuf:"varint,17,opt,name=off_mcp,json=offMcp,proto3" json:"off_mcp,omitempty"`
+	// MCP tools take the field but do not list it: their schemas stay short.
+	Rare          bool `protobuf:"varint,18,opt,name=rare,proto3" json:"rare,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -541,6 +543,13 @@ func (x *FieldSpec) GetOffMcp() bool {
 	return false
 }
 
+func (x *FieldSpec) GetRare() bool {
+	if x != nil {
+		return x.Rare
+	}
+	return false
+}
+
 var file_browser_v1_options_proto_extTypes = []protoimpl.ExtensionInfo{
 	{
 		ExtendedType:  (*descriptorpb.MethodOptions)(nil),
@@ -619,7 +628,7 @@ const file_browser_v1_options_proto_rawDesc = "" +
 	"\bmcp_tool\x18\f \x01(\tR\amcpTool\x12\x1f\n" +
 	"\vmcp_profile\x18\r \x01(\tR\n" +
 	"mcpProfile\x12\x10\n" +
-	"\x03cli\x18\x0e \x01(\tR\x03cli\"\xc6\x03\n" +
+	"\x03cli\x18\x0e \x01(\tR\x03cli\"\xda\x03\n" +
 	"\tFieldSpec\x12\x1a\n" +
 	"\brequired\x18\x01 \x01(\bR\brequired\x12\x1f\n" +
 	"\vallow_empty\x18\x02 \x01(\bR\n" +
@@ -640,7 +649,8 @@ const file_browser_v1_options_proto_rawDesc = "" +
 	"\x06one_of\x18\x0e \x01(\tR\x05oneOf\x12#\n" +
 	"\x0eat_most_one_of\x18\x0f \x01(\tR\vatMostOneOf\x12\x18\n" +
 	"\adefault\x18\x10 \x01(\tR\adefault\x12\x17\n" +
-	"\aoff_mcp\x18\x11 \x01(\bR\x06offMcp*>\n" +
+	"\aoff_mcp\x18\x11 \x01(\bR\x06offMcp\x12\x12\n" +
+	"\x04rare\x18\x12 \x01(\bR\x04rare*>\n" +
 	"\x04Tier\x12\x14\n" +
 	"\x10TIER_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tTIER_CORE\x10\x01\x12\x11\n" +

@@ -317,7 +317,7 @@ type EnsureSessionRequest struct {
 	Isolation *Isolation `protobuf:"varint,6,opt,name=isolation,proto3,enum=browser.v1.Isolation,oneof" json:"isolation,omitempty"`
 	// Whether a running browser may or must be used.
 	Attach *Attach `protobuf:"varint,7,opt,name=attach,proto3,enum=browser.v1.Attach,oneof" json:"attach,omitempty"`
-	// Keep the profile under the state folder for the next session of this name.
+	// Keep the profile for the next session of this name.
 	Persist *bool `protobuf:"varint,8,opt,name=persist,proto3,oneof" json:"persist,omitempty"`
 	// Features that the provider must have.
 	RequireFeatures []string `protobuf:"bytes,9,rep,name=require_features,json=requireFeatures,proto3" json:"require_features,omitempty"`
@@ -899,24 +899,24 @@ var File_browser_v1_session_proto protoreflect.FileDescriptor
 const file_browser_v1_session_proto_rawDesc = "" +
 	"\n" +
 	"\x18browser/v1/session.proto\x12\n" +
-	"browser.v1\x1a\x17browser/v1/common.proto\x1a\x18browser/v1/options.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf1\x06\n" +
+	"browser.v1\x1a\x17browser/v1/common.proto\x1a\x18browser/v1/options.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x95\a\n" +
 	"\x14EnsureSessionRequest\x125\n" +
-	"\x11client_session_id\x18\x01 \x01(\tB\t\xb2\xbb\x18\x05\b\x01\x88\x01\x01R\x0fclientSessionId\x12>\n" +
+	"\x11client_session_id\x18\x01 \x01(\tB\t\xb2\xbb\x18\x05\b\x01\x88\x01\x01R\x0fclientSessionId\x12A\n" +
 	"\n" +
-	"timeout_ms\x18\x03 \x01(\x05B\x1a\xb2\xbb\x18\x161\x00\x00\x00\x00\x00\x00\xf0?8\x01A\x00\x00\x00\x00@wKAH\x01H\x00R\ttimeoutMs\x88\x01\x01\x12?\n" +
-	"\x12browser_preference\x18\x04 \x01(\tB\v\xb2\xbb\x18\a\x82\x01\x04autoH\x01R\x11browserPreference\x88\x01\x01\x12$\n" +
-	"\vprovider_id\x18\x05 \x01(\tH\x02R\n" +
-	"providerId\x88\x01\x01\x12S\n" +
-	"\tisolation\x18\x06 \x01(\x0e2\x15.browser.v1.IsolationB\x19\xb2\xbb\x18\x15\x82\x01\x12per_client_sessionH\x03R\tisolation\x88\x01\x01\x12=\n" +
+	"timeout_ms\x18\x03 \x01(\x05B\x1d\xb2\xbb\x18\x191\x00\x00\x00\x00\x00\x00\xf0?8\x01A\x00\x00\x00\x00@wKAH\x01\x90\x01\x01H\x00R\ttimeoutMs\x88\x01\x01\x12?\n" +
+	"\x12browser_preference\x18\x04 \x01(\tB\v\xb2\xbb\x18\a\x82\x01\x04autoH\x01R\x11browserPreference\x88\x01\x01\x12-\n" +
+	"\vprovider_id\x18\x05 \x01(\tB\a\xb2\xbb\x18\x03\x90\x01\x01H\x02R\n" +
+	"providerId\x88\x01\x01\x12V\n" +
+	"\tisolation\x18\x06 \x01(\x0e2\x15.browser.v1.IsolationB\x1c\xb2\xbb\x18\x18\x82\x01\x12per_client_session\x90\x01\x01H\x03R\tisolation\x88\x01\x01\x12=\n" +
 	"\x06attach\x18\a \x01(\x0e2\x12.browser.v1.AttachB\f\xb2\xbb\x18\b\x82\x01\x05neverH\x04R\x06attach\x88\x01\x01\x12\x1d\n" +
-	"\apersist\x18\b \x01(\bH\x05R\apersist\x88\x01\x01\x121\n" +
-	"\x10require_features\x18\t \x03(\tB\x06\xb2\xbb\x18\x02X\x01R\x0frequireFeatures\x12/\n" +
+	"\apersist\x18\b \x01(\bH\x05R\apersist\x88\x01\x01\x124\n" +
+	"\x10require_features\x18\t \x03(\tB\t\xb2\xbb\x18\x05X\x01\x90\x01\x01R\x0frequireFeatures\x122\n" +
 	"\x0fprefer_features\x18\n" +
-	" \x03(\tB\x06\xb2\xbb\x18\x02X\x01R\x0epreferFeatures\x12/\n" +
-	"\x0frequire_methods\x18\v \x03(\tB\x06\xb2\xbb\x18\x02`\x01R\x0erequireMethods\x12Q\n" +
-	"\rdialog_policy\x18\f \x01(\x0e2\x18.browser.v1.DialogPolicyB\r\xb2\xbb\x18\t\x82\x01\x06reportH\x06R\fdialogPolicy\x88\x01\x01\x121\n" +
-	"\bviewport\x18\r \x01(\v2\x10.browser.v1.SizeH\aR\bviewport\x88\x01\x01\x123\n" +
-	"\bmetadata\x18\x0e \x01(\v2\x17.google.protobuf.StructR\bmetadataB\r\n" +
+	" \x03(\tB\t\xb2\xbb\x18\x05X\x01\x90\x01\x01R\x0epreferFeatures\x122\n" +
+	"\x0frequire_methods\x18\v \x03(\tB\t\xb2\xbb\x18\x05`\x01\x90\x01\x01R\x0erequireMethods\x12T\n" +
+	"\rdialog_policy\x18\f \x01(\x0e2\x18.browser.v1.DialogPolicyB\x10\xb2\xbb\x18\f\x82\x01\x06report\x90\x01\x01H\x06R\fdialogPolicy\x88\x01\x01\x121\n" +
+	"\bviewport\x18\r \x01(\v2\x10.browser.v1.SizeH\aR\bviewport\x88\x01\x01\x12<\n" +
+	"\bmetadata\x18\x0e \x01(\v2\x17.google.protobuf.StructB\a\xb2\xbb\x18\x03\x90\x01\x01R\bmetadataB\r\n" +
 	"\v_timeout_msB\x15\n" +
 	"\x13_browser_preferenceB\x0e\n" +
 	"\f_provider_idB\f\n" +
@@ -926,25 +926,25 @@ const file_browser_v1_session_proto_rawDesc = "" +
 	"\n" +
 	"\b_persistB\x10\n" +
 	"\x0e_dialog_policyB\v\n" +
-	"\t_viewport\"\xa8\x03\n" +
+	"\t_viewport\"\xc3\x03\n" +
 	"\x15EnsureSessionResponse\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12%\n" +
 	"\x0ebrowser_family\x18\x02 \x01(\tR\rbrowserFamily\x12#\n" +
-	"\rbrowser_label\x18\x03 \x01(\tR\fbrowserLabel\x12?\n" +
-	"\x1cattached_to_existing_browser\x18\x04 \x01(\bR\x19attachedToExistingBrowser\x123\n" +
-	"\tisolation\x18\x05 \x01(\x0e2\x15.browser.v1.IsolationR\tisolation\x12&\n" +
+	"\rbrowser_label\x18\x03 \x01(\tR\fbrowserLabel\x12H\n" +
+	"\x1cattached_to_existing_browser\x18\x04 \x01(\bB\a\xb2\xbb\x18\x03\x90\x01\x01R\x19attachedToExistingBrowser\x12<\n" +
+	"\tisolation\x18\x05 \x01(\x0e2\x15.browser.v1.IsolationB\a\xb2\xbb\x18\x03\x90\x01\x01R\tisolation\x12&\n" +
 	"\x0fdefault_page_id\x18\x06 \x01(\tR\rdefaultPageId\x12\x1f\n" +
 	"\vprovider_id\x18\a \x01(\tR\n" +
 	"providerId\x12\x18\n" +
-	"\acreated\x18\b \x01(\bR\acreated\x12\x1a\n" +
-	"\bfeatures\x18\t \x03(\tR\bfeatures\x12/\n" +
-	"\bwarnings\x18\x0f \x03(\v2\x13.browser.v1.WarningR\bwarnings\"\x8b\x01\n" +
+	"\acreated\x18\b \x01(\bR\acreated\x12#\n" +
+	"\bfeatures\x18\t \x03(\tB\a\xb2\xbb\x18\x03\x90\x01\x01R\bfeatures\x12/\n" +
+	"\bwarnings\x18\x0f \x03(\v2\x13.browser.v1.WarningR\bwarnings\"\x8e\x01\n" +
 	"\x13CloseSessionRequest\x12%\n" +
 	"\n" +
-	"session_id\x18\x01 \x01(\tB\x06\xb2\xbb\x18\x02\b\x01R\tsessionId\x12>\n" +
+	"session_id\x18\x01 \x01(\tB\x06\xb2\xbb\x18\x02\b\x01R\tsessionId\x12A\n" +
 	"\n" +
-	"timeout_ms\x18\x03 \x01(\x05B\x1a\xb2\xbb\x18\x161\x00\x00\x00\x00\x00\x00\xf0?8\x01A\x00\x00\x00\x00@wKAH\x01H\x00R\ttimeoutMs\x88\x01\x01B\r\n" +
+	"timeout_ms\x18\x03 \x01(\x05B\x1d\xb2\xbb\x18\x191\x00\x00\x00\x00\x00\x00\xf0?8\x01A\x00\x00\x00\x00@wKAH\x01\x90\x01\x01H\x00R\ttimeoutMs\x88\x01\x01B\r\n" +
 	"\v_timeout_ms\"\x9a\x01\n" +
 	"\x14CloseSessionResponse\x12\x16\n" +
 	"\x06closed\x18\x01 \x01(\bR\x06closed\x129\n" +
