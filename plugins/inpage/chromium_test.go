@@ -196,6 +196,7 @@ type tab struct {
 	sessions map[inpage.FrameID]string // frames that have a process of their own
 	worlds   map[inpage.FrameID]int
 	drag     json.RawMessage
+	entered  bool
 	loaded   chan struct{}
 	evals    int
 	dialogs  int
@@ -538,6 +539,9 @@ func (b *tab) Perform(ctx context.Context, events []inpage.Event) error {
 			}
 			if drag != nil {
 				method, p = "Input.dispatchDragEvent", map[string]any{"type": "dragOver", "x": e.X, "y": e.Y, "data": drag}
+				if !b.entered {
+					p["type"], b.entered = "dragEnter", true
+				}
 			}
 		case inpage.PointerDown:
 			mouse("mousePressed")
@@ -548,7 +552,7 @@ func (b *tab) Perform(ctx context.Context, events []inpage.Event) error {
 			p["button"] = buttonNames[e.Button]
 			if drag != nil {
 				b.mu.Lock()
-				b.drag = nil
+				b.drag, b.entered = nil, false
 				b.mu.Unlock()
 				if err := b.c.send(ctx, b.session, "Input.dispatchDragEvent", map[string]any{"type": "drop", "x": e.X, "y": e.Y, "data": drag}, nil); err != nil {
 					return err
@@ -603,7 +607,16 @@ func (b *tab) js(t *testing.T, expr string) string {
 	if out.ExceptionDetails != nil {
 		t.Fatalf("%s: %s", expr, out.ExceptionDetails)
 	}
-	return string(out.Result.Value)
+	var v any
+	if len(out.Result.Value) == 0 {
+		return "undefined"
+	}
+	must(t, json.Unmarshal(out.Result.Value, &v))
+	var text strings.Builder // The same JSON without escapes, to be compared with what a test writes.
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	must(t, enc.Encode(v))
+	return strings.TrimSpace(text.String())
 }
 
 // pages are the documents that tests wrote, by path.

@@ -170,7 +170,7 @@ func (p *Page) readSettled(ctx context.Context, frame FrameID, q query) (*readin
 // omit describes a frame that could not be read.
 func (p *Page) omit(ctx context.Context, frame FrameID, ref string) omission {
 	o := omission{ElementRef: ref, Kind: "frame"}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	// Without an answer the ref alone names it.
 	_ = p.call(ctx, frame, "about", map[string]any{"ref": ref}, &o)

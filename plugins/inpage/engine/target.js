@@ -76,7 +76,10 @@
     // ---- text
 
     const BREAK = '\n', SILENT = new Set(['script', 'style', 'template', 'noscript', 'head', 'title', 'textarea', 'select', 'option', 'datalist', 'iframe', 'object', 'canvas', 'video', 'audio']);
-    const INLINE = /^(inline|contents|ruby)/;
+    const INLINE = /^(inline|contents|ruby|$)/;
+    // Elements that run on in the line unless a style says otherwise; all others part the text.
+    const RUNS = new Set('a abbr b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr output q ruby rb rt s samp small slot span strike strong sub sup svg text tspan time tt u var wbr'.split(' '));
+    const parts = el => !RUNS.has(localName(el)) || (hasAttribute(el, 'class') || hasAttribute(el, 'style')) && !INLINE.test(dom.styleOf(el).display);
 
     // book writes the visible text of the document into one string and remembers which element covers which part of it.
     const book = () => {
@@ -90,7 +93,7 @@
       const stop = () => { if (text && !text.endsWith(BREAK)) text = text.replace(/ $/, '') + BREAK; };
       const stack = [];
       const enter = el => {
-        const brk = !INLINE.test(dom.styleOf(el).display);
+        const brk = parts(el);
         if (brk) stop();
         stack.push({ el, kids: children(el), at: 0, from: text.length, brk });
       };
@@ -128,7 +131,8 @@
       return null;
     };
 
-    const NAMED = '[aria-label],[aria-labelledby],[alt],[title],[placeholder],[role],input,select,textarea,button,a[href],svg,summary,fieldset,iframe';
+    // NAMED are elements whose name is, or may be, something else than the text they show. Whoever acts around one is named by it too.
+    const NAMED = '[aria-label],[aria-labelledby],[alt],[title],[placeholder],input,select,textarea,svg,fieldset,iframe,button input,a input';
     const byText = query => dom.frozen(() => {
       const words = squash(query.replace(/\s+/g, ' '));
       if (!words) throw fail('invalid_request', '', 'text_query is empty', { field: 'text_query' });
@@ -146,7 +150,13 @@
         const tier = whole(text.slice(span.from, span.to));
         tiers[tier < 0 ? 2 : tier].add(span.el);
       }
+      const named = new Set();
       for (const el of dom.queryAll(NAMED)) {
+        named.add(el);
+        const around = actor(el);
+        if (around) named.add(around);
+      }
+      for (const el of named) {
         const name = names.of(el);
         if (!name) continue;
         const tier = whole(name);

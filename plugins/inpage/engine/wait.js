@@ -43,7 +43,7 @@
 
   // shows tells of the two texts in this document, for a driver that waits in the document around it.
   ops.shows = ({ present, absent }) => ({
-    present: present !== undefined && waiting.shows(present), absent: absent !== undefined && waiting.shows(absent),
+    present: present != null && waiting.shows(present), absent: absent != null && waiting.shows(absent),
     frames: target.frameElements().map(refs.of),
   });
   ops.has = ({ ref }) => { const el = refs.get(ref); return Boolean(el) && dom.isConnected(el); };
