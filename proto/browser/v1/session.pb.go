@@ -899,7 +899,7 @@ var File_browser_v1_session_proto protoreflect.FileDescriptor
 const file_browser_v1_session_proto_rawDesc = "" +
 	"\n" +
 	"\x18browser/v1/session.proto\x12\n" +
-	"browser.v1\x1a\x17browser/v1/common.proto\x1a\x18browser/v1/options.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x95\a\n" +
+	"browser.v1\x1a\x17browser/v1/common.proto\x1a\x18browser/v1/options.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9e\a\n" +
 	"\x14EnsureSessionRequest\x125\n" +
 	"\x11client_session_id\x18\x01 \x01(\tB\t\xb2\xbb\x18\x05\b\x01\x88\x01\x01R\x0fclientSessionId\x12A\n" +
 	"\n" +
@@ -914,8 +914,8 @@ const file_browser_v1_session_proto_rawDesc = "" +
 	"\x0fprefer_features\x18\n" +
 	" \x03(\tB\t\xb2\xbb\x18\x05X\x01\x90\x01\x01R\x0epreferFeatures\x122\n" +
 	"\x0frequire_methods\x18\v \x03(\tB\t\xb2\xbb\x18\x05`\x01\x90\x01\x01R\x0erequireMethods\x12T\n" +
-	"\rdialog_policy\x18\f \x01(\x0e2\x18.browser.v1.DialogPolicyB\x10\xb2\xbb\x18\f\x82\x01\x06report\x90\x01\x01H\x06R\fdialogPolicy\x88\x01\x01\x121\n" +
-	"\bviewport\x18\r \x01(\v2\x10.browser.v1.SizeH\aR\bviewport\x88\x01\x01\x12<\n" +
+	"\rdialog_policy\x18\f \x01(\x0e2\x18.browser.v1.DialogPolicyB\x10\xb2\xbb\x18\f\x82\x01\x06report\x90\x01\x01H\x06R\fdialogPolicy\x88\x01\x01\x12:\n" +
+	"\bviewport\x18\r \x01(\v2\x10.browser.v1.SizeB\a\xb2\xbb\x18\x03\x90\x01\x01H\aR\bviewport\x88\x01\x01\x12<\n" +
 	"\bmetadata\x18\x0e \x01(\v2\x17.google.protobuf.StructB\a\xb2\xbb\x18\x03\x90\x01\x01R\bmetadataB\r\n" +
 	"\v_timeout_msB\x15\n" +
 	"\x13_browser_preferenceB\x0e\n" +
