@@ -3,6 +3,7 @@ package cdp
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/chromedp/cdproto"
 	protocol "github.com/chromedp/cdproto/cdp"
@@ -33,7 +34,8 @@ type page struct {
 	statuses  map[protocol.LoaderID]int // HTTP statuses of main documents
 	elements  map[string]protocol.FrameID
 	dialog    *browserv1.Dialog
-	opening   int // new pages that were asked for and are not there yet
+	opening   int  // new pages that were asked for and are not there yet
+	stirred   bool // a page that it opened has just closed
 	crashed   bool
 	closed    bool
 	found     bool          // it was there before the session
@@ -204,7 +206,25 @@ func (p *page) enter(ctx context.Context) (inner context.Context, leave func(), 
 		release()
 		return nil, nil, err
 	}
+	p.calm(inner)
 	return inner, func() { done(); release() }, nil
+}
+
+// calmGrace is how long a page gets to hear what a page that it opened told it last.
+const calmGrace = 100 * time.Millisecond
+
+// calm lets a page whose popup has just closed run the messages that the popup left, so that the next call sees them.
+func (p *page) calm(ctx context.Context) {
+	p.b.mu.Lock()
+	stirred := p.stirred
+	p.stirred = false
+	p.b.mu.Unlock()
+	if !stirred {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, calmGrace)
+	defer cancel()
+	_, _ = p.Eval(ctx, inpage.FrameID(p.main), "new Promise(r => requestIdleCallback(() => r(''), { timeout: 50 }))")
 }
 
 // busy tells why a call did not get its turn: an open dialog says more than the time that ran out.

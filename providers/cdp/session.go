@@ -85,6 +85,9 @@ func (s *session) activateLocked(pg *page) {
 // removeLocked lets a page go. The page that opened it becomes active, else the one that was active before, else the last.
 func (s *session) removeLocked(pg *page) {
 	pg.closed = true
+	if opener := s.findLocked(pg.opener); opener != nil {
+		opener.stirred = true
+	}
 	s.pages = slices.DeleteFunc(s.pages, func(o *page) bool { return o == pg })
 	s.recent = slices.DeleteFunc(s.recent, func(o *page) bool { return o == pg })
 	if s.active == pg {
