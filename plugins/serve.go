@@ -55,6 +55,7 @@ func Serve(s *Server) {
 			if os.Getenv("PLUGIN_CLIENT_CERT") == "" {
 				opts = append(opts, grpc.Creds(peer.SameUser()))
 			}
+			forget()
 			g := newGRPC(opts)
 			grpcServer.Store(g)
 			return g
@@ -62,6 +63,14 @@ func Serve(s *Server) {
 	})
 	s.Close(context.Background())
 	why.leave()
+}
+
+// forget removes what is for this process alone from its environment once it was read, so that no browser or helper that
+// it starts takes it for its own. The run's mark stays.
+func forget() {
+	for _, name := range []string{Handshake.MagicCookieKey, EnvLifeline, "PLUGIN_CLIENT_CERT", "PLUGIN_PROTOCOL_VERSIONS"} {
+		_ = os.Unsetenv(name)
+	}
 }
 
 func hosted() bool { return os.Getenv(Handshake.MagicCookieKey) == Handshake.MagicCookieValue }

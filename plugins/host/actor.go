@@ -122,7 +122,7 @@ func (a *actor) start(ctx context.Context) {
 func (a *actor) look(ctx context.Context, i *Instance) (*browserv1.StatusResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.opts.Spec.StartTimeout)
 	defer cancel()
-	st, err := call[*browserv1.StatusResponse](ctx, i, &browserv1.StatusRequest{})
+	st, err := Ask[*browserv1.StatusResponse](ctx, i, &browserv1.StatusRequest{})
 	switch {
 	case err == nil:
 		return st, nil

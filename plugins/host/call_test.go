@@ -75,6 +75,10 @@ func TestDeadlines(t *testing.T) {
 	}
 	_, err = call(t.Context(), i, &browserv1.OpenRequest{SessionId: "s1", Url: "http://127.0.0.1/", TimeoutMs: proto.Int32(50)})
 	wantFault(t, err, fault.NavigationTimeout, "deadline_exceeded")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond) // the caller's own deadline is the sooner one
+	defer cancel()
+	_, err = call(ctx, i, &browserv1.OpenRequest{SessionId: "s1", Url: "http://127.0.0.1/"})
+	wantFault(t, err, fault.NavigationTimeout, "deadline_exceeded")
 	if took := time.Since(began); took > time.Second {
 		t.Errorf("took %s", took)
 	}

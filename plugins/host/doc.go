@@ -11,5 +11,5 @@
 // whatever reason, the calls in flight fail within milliseconds, its process group is killed and its sockets are removed.
 //
 // Run folders carry the owner's process id and start time; Sweep removes what brokers left that were killed, and touches no
-// process that does not bear their mark.
+// process that does not bear their mark. All this leans on Linux: /proc, pidfds, PR_SET_PDEATHSIG and SO_PEERCRED.
 package host

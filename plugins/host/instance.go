@@ -98,11 +98,12 @@ func (i *Instance) Err() error { return context.Cause(i.life) }
 // provider, deadline_exceeded, and browser_not_running, provider_exited when the process ends, at once.
 func (i *Instance) Call(ctx context.Context, m *catalog.Method, req proto.Message) (proto.Message, error) {
 	timeout := catalog.Timeout(m, req)
+	began := time.Now()
 	resp := m.NewResponse()
 	err := i.invoke(ctx, timeout, func(ctx context.Context) error { return i.conn.Invoke(ctx, m.Path, req, resp) })
 	if err != nil {
-		if errors.Is(err, errNoAnswer) {
-			err = plugins.TimedOut(m, timeout).Cause(err)
+		if errors.Is(err, errNoAnswer) || errors.Is(err, context.DeadlineExceeded) {
+			err = plugins.TimedOut(m, min(timeout, time.Since(began))).Cause(err)
 		}
 		i.use.failed(req, err)
 		return nil, i.label(err, m.Name)

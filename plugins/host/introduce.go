@@ -18,7 +18,7 @@ import (
 // introduce asks a new provider what it is and gives it its configuration.
 func (i *Instance) introduce(ctx context.Context) error {
 	i.spec.stage(StateDescribing)
-	d, err := call[*browserv1.DescribeResponse](ctx, i, &browserv1.DescribeRequest{})
+	d, err := Ask[*browserv1.DescribeResponse](ctx, i, &browserv1.DescribeRequest{})
 	if err != nil {
 		return err
 	}
@@ -27,24 +27,6 @@ func (i *Instance) introduce(ctx context.Context) error {
 	}
 	i.describe = d
 	return i.configure(ctx)
-}
-
-// call calls a method by the type of its request.
-func call[Resp proto.Message](ctx context.Context, i *Instance, req proto.Message) (Resp, error) {
-	var none Resp
-	m, ok := catalog.ByRequest(req)
-	if !ok {
-		return none, fault.New(fault.InternalError, "%T is no request", req)
-	}
-	resp, err := i.Call(ctx, m, req)
-	if err != nil {
-		return none, err
-	}
-	typed, ok := resp.(Resp)
-	if !ok {
-		return none, fault.New(fault.InternalError, "%s answered with a %T", m.Name, resp)
-	}
-	return typed, nil
 }
 
 // speaks refuses a protocol version whose major number, or minor number below 1.0, is another.
@@ -96,7 +78,7 @@ func (i *Instance) configure(ctx context.Context) error {
 	if settings.GetBrokerPid() == 0 {
 		settings.BrokerPid = int32(os.Getpid())
 	}
-	resp, err := call[*browserv1.ConfigureResponse](ctx, i, &browserv1.ConfigureRequest{Config: config, Host: settings})
+	resp, err := Ask[*browserv1.ConfigureResponse](ctx, i, &browserv1.ConfigureRequest{Config: config, Host: settings})
 	if err != nil {
 		if fault.CodeOf(err) != fault.UnsupportedMethod {
 			return err

@@ -119,8 +119,11 @@ func TestEnvironmentIsAnAllowList(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, seen[name], want)
 		}
 	}
-	if _, ok := seen["SECRET_TOKEN"]; ok {
-		t.Error("SECRET_TOKEN was passed on")
+	// Nor does what is for the provider itself go on to what it starts.
+	for _, name := range []string{"SECRET_TOKEN", "DROVER_PLUGIN", "DROVER_LIFELINE", "PLUGIN_CLIENT_CERT"} {
+		if _, ok := seen[name]; ok {
+			t.Errorf("%s was passed on", name)
+		}
 	}
 }
 
