@@ -25,6 +25,9 @@ type ready struct {
 	at FrameID
 }
 
+// shows says whether the target is an element that shows a frame.
+func (r ready) shows() bool { return r.Tag == "iframe" || r.Tag == "frame" }
+
 // guard is what the engine saw of the input: OK is nil when nothing came, false when it went to another element (Other).
 type guard struct {
 	OK    *bool          `json:"ok"`
@@ -49,13 +52,18 @@ func (p *Page) prepare(ctx context.Context, t *browserv1.Target, h how) (ready, 
 	}
 	for {
 		r := ready{}
-		err := p.seek(ctx, t, "prepare", func(a aim, wait int, leave bool) any {
+		err := p.seek(ctx, t, "prepare", func(a aim, wait int, leave string) any {
 			return p.how(h, map[string]any{"target": a, "wait": wait, "leave": leave})
 		}, func(f FrameID) any { r = ready{at: f}; return &r })
 		if err != nil {
 			return r, err
 		}
 		err = p.through(ctx, &r, h)
+		if err == nil && r.shows() {
+			// The input goes to the document that the frame shows, so that one is watched.
+			p.disarm(ctx, r.at)
+			return p.prepareAt(ctx, r.X, r.Y, h)
+		}
 		if err == nil {
 			return r, nil
 		}

@@ -21,7 +21,7 @@ func (p *Page) SetFiles(ctx context.Context, t *browserv1.Target, paths []string
 		Multiple bool   `json:"multiple"`
 	}
 	var frame FrameID
-	err := p.seek(ctx, t, "file_input", func(a aim, wait int, leave bool) any {
+	err := p.seek(ctx, t, "file_input", func(a aim, wait int, leave string) any {
 		return map[string]any{"target": a, "wait": wait, "leave": leave}
 	}, func(f FrameID) any { frame = f; return &in })
 	if err != nil {

@@ -24,13 +24,13 @@ func TestFrames(t *testing.T) {
 	for name, address := range map[string]string{"same site": inner, "other site": other(inner)} {
 		t.Run(name, func(t *testing.T) {
 			mid := serve(t, doc+`<p style="height:400px">m</p><iframe title=Inner src="`+address+`" width=360 height=150 style="border:3px solid red;margin-left:40px"></iframe>`)
-			s := stage(t, `<script>addEventListener('message',e=>log.push(e.data))</script><header style="position:sticky;top:0;height:90px;background:#ccc;z-index:3">bar</header><p style="height:900px">t</p><iframe title=Middle src="`+mid+`" width=500 height=260 style="border:11px solid;padding:13px"></iframe><p style="height:600px">`)
+			s := stage(t, `<script>addEventListener('message',e=>log.push(e.data))</script><header style="position:sticky;top:0;height:90px;background:#ccc;z-index:3">bar</header><p style="height:900px">t</p><iframe title=Middle src="`+mid+`" width=500 height=260 style="border:11px solid;padding:13px"></iframe><p style="height:600px">tail`)
 			r := s.snap(&browserv1.SnapshotRequest{IncludeOutline: new(true)})
 			ref := s.ref(r, "button", "Deep")
 			if !strings.Contains(r.GetOutline(), "- iframe \"Middle\"") || !strings.Contains(r.GetOutline(), "    - button \"Deep\" [ref="+ref+"]") {
 				t.Errorf("outline:\n%s", r.GetOutline())
 			}
-			if !strings.Contains(r.GetText(), "Neighbour") {
+			if i, j := strings.Index(r.GetText(), "Neighbour"), strings.Index(r.GetText(), "tail"); i < strings.Index(r.GetText(), "m\n") || j < i {
 				t.Errorf("text %q", r.GetText())
 			}
 			up := map[string]*browserv1.Node{}
@@ -67,6 +67,7 @@ func TestFrames(t *testing.T) {
 				t.Error(err)
 			}
 			frame := s.ref(r, "iframe", "Inner")
+			s.click(byRef(frame))
 			sel := "#card"
 			if got := s.typed(&browserv1.Target{Selector: &sel, FrameRef: &frame}, "5", true); got != "5" {
 				t.Errorf("typed with frame_ref: %q", got)

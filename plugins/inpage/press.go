@@ -30,7 +30,7 @@ func (p *Page) Press(ctx context.Context, r *browserv1.PressRequest) ([]*browser
 			return p.call(ctx, f, "focus", map[string]any{"synthetic": p.synthetic}, &got)
 		}, func() (bool, string) { return got.Frame, got.Ref })
 	} else {
-		err = p.seek(ctx, t, "focus", func(a aim, wait int, leave bool) any {
+		err = p.seek(ctx, t, "focus", func(a aim, wait int, leave string) any {
 			return map[string]any{"target": a, "wait": wait, "leave": leave, "synthetic": p.synthetic}
 		}, func(f FrameID) any { frame = f; return &got })
 	}

@@ -52,7 +52,7 @@ func (p *Page) Scroll(ctx context.Context, r *browserv1.ScrollRequest) (Scrolled
 			return Scrolled{}, err
 		}
 	} else {
-		err := p.seek(ctx, t, "scroll", func(a aim, wait int, leave bool) any {
+		err := p.seek(ctx, t, "scroll", func(a aim, wait int, leave string) any {
 			args["target"], args["wait"], args["leave"] = a, wait, leave
 			return args
 		}, func(FrameID) any { return &got })

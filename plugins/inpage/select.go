@@ -14,7 +14,7 @@ func (p *Page) Select(ctx context.Context, r *browserv1.SelectRequest) ([]string
 		Selected []string `json:"selected"`
 		Reverted bool     `json:"reverted"`
 	}
-	err := p.seek(ctx, r.GetTarget(), "select", func(a aim, wait int, leave bool) any {
+	err := p.seek(ctx, r.GetTarget(), "select", func(a aim, wait int, leave string) any {
 		args := map[string]any{"target": a, "wait": wait, "leave": leave}
 		if len(r.GetLabels()) > 0 {
 			args["labels"] = r.GetLabels()

@@ -30,7 +30,7 @@ func stitch(r *reading, limit int) *stitched {
 		s.truncated = true
 		s.lines = s.lines[:min(len(s.lines), limit)]
 	}
-	s.text = strings.Join(texts(r, nil), "\n\n")
+	s.text = text(r)
 	return s
 }
 
@@ -140,17 +140,21 @@ func lines(r *reading, limit int) []string {
 // depth is the indent of a line in spaces.
 func depth(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// texts lists the visible texts, the page's first.
-func texts(r *reading, out []string) []string {
-	if t := strings.TrimSpace(r.Text); t != "" {
-		out = append(out, t)
-	}
+// text is the visible text, with that of the frames in the places that the engine marked; what has no mark comes at the end.
+func text(r *reading) string {
+	out := r.Text
 	for _, f := range r.Frames {
+		mark, within := "\ue000"+f.Ref+"\ue001", ""
 		if inner := r.inner[f.Ref]; inner != nil {
-			out = texts(inner, out)
+			within = strings.TrimSpace(text(inner))
+		}
+		if strings.Contains(out, mark) {
+			out = strings.Replace(out, mark, within, 1)
+		} else if within != "" {
+			out = strings.TrimSpace(out) + "\n\n" + within
 		}
 	}
-	return out
+	return strings.TrimSpace(out)
 }
 
 // node gives the node as the protocol has it.

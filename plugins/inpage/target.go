@@ -48,7 +48,7 @@ type Located struct {
 // Errors: element_not_found (stale_ref), invalid_selector, invalid_request (ambiguous_target).
 func (p *Page) Locate(ctx context.Context, t *browserv1.Target) (Located, error) {
 	var out Located
-	err := p.seek(ctx, t, "locate", func(a aim, wait int, leave bool) any {
+	err := p.seek(ctx, t, "locate", func(a aim, wait int, leave string) any {
 		return map[string]any{"target": a, "wait": wait, "leave": leave}
 	}, func(frame FrameID) any { out.Frame = frame; return &out })
 	if err != nil {
@@ -179,59 +179,72 @@ func (p *Page) spotOf(ctx context.Context, t *browserv1.Target) (spot, error) {
 	return s, nil
 }
 
-// seek runs an operation that finds its own target. It looks in child frames for a text that the document does not have,
-// opens closed roots once, and goes on in the new document when the page moves on; until the context's deadline.
-// args makes the operation's arguments; out says where its value goes, told the frame it comes from.
-func (p *Page) seek(ctx context.Context, t *browserv1.Target, op string, args func(a aim, wait int, leave bool) any, out func(FrameID) any) error {
-	opened := false
+// seek runs an operation that finds its own target. Where the document does not have it, it opens closed roots, looks in
+// child frames for a text, and waits; it goes on in the new document when the page moves on; until the context's deadline.
+// args makes the operation's arguments, with how long it may wait and when it shall leave off searching ("now", "frames" or
+// not at all); out says where its value goes, told the frame it comes from.
+func (p *Page) seek(ctx context.Context, t *browserv1.Target, op string, args func(a aim, wait int, leave string) any, out func(FrameID) any) error {
+	var missing error
+	leave := "now"
 	for {
 		s, err := p.spotOf(ctx, t)
-		if err != nil {
-			return err
+		if err == nil {
+			err = p.call(ctx, s.frame, op, args(s.aim, millis(patience(ctx)), leave), out(s.frame))
 		}
-		_, canOpen := p.eval.(RootOpener)
-		open := canOpen && !opened && s.aim.Ref == "" && s.aim.X == nil
-		wait := millis(patience(ctx))
-		if open {
-			wait = 0
-		}
-		err = p.call(ctx, s.frame, op, args(s.aim, wait, s.roam), out(s.frame))
 		switch {
 		case err == nil:
 			return nil
+		case ctx.Err() != nil:
+			if missing != nil && errors.Is(err, context.DeadlineExceeded) {
+				return missing
+			}
+			return err
 		case errors.Is(err, ErrDocumentGone):
 			if s.aim.Ref != "" {
 				return p.stale(ctx, s.aim.Ref)
 			}
-			if err := pause(ctx, 20*time.Millisecond); err != nil {
-				return err
-			}
-			continue
-		case fault.CodeOf(err) == fault.ElementNotFound && fault.ReasonOf(err) != "stale_ref" && open:
-			opened = true
-			if _, err := p.openRoots(ctx, s.frame); err != nil && !errors.Is(err, ErrDocumentGone) {
-				return err
-			}
-			continue
+			err = pause(ctx, 20*time.Millisecond)
 		case fault.ReasonOf(err) == "elsewhere":
-			found, err := p.roam(ctx, s, fault.From(err), op, args, out)
-			if found || err != nil {
+			elsewhere := fault.From(err)
+			missing = fault.New(fault.ElementNotFound, "%s", elsewhere.Message)
+			var found bool
+			if found, err = p.elsewhere(ctx, s, elsewhere, op, args, out); found {
 				return err
 			}
 			if patience(ctx) < 30*time.Millisecond {
-				return p.call(ctx, s.frame, op, args(s.aim, 0, false), out(s.frame))
+				return missing
 			}
-			if err := pause(ctx, 20*time.Millisecond); err != nil {
-				return err
+			leave = ""
+			if s.roam {
+				leave = "frames"
 			}
-			continue
 		}
-		return err
+		if err != nil {
+			return err
+		}
 	}
 }
 
+// elsewhere looks for a target where its document's own tree does not have it: in closed roots and, for a text, in frames.
+func (p *Page) elsewhere(ctx context.Context, s spot, e *fault.Error, op string, args func(aim, int, string) any, out func(FrameID) any) (bool, error) {
+	n, err := p.openRoots(ctx, s.frame)
+	if err != nil && !errors.Is(err, ErrDocumentGone) {
+		return false, err
+	}
+	if n > 0 {
+		err := p.call(ctx, s.frame, op, args(s.aim, millis(patience(ctx)), "now"), out(s.frame))
+		if fault.ReasonOf(err) != "elsewhere" && !errors.Is(err, ErrDocumentGone) {
+			return true, err
+		}
+	}
+	if !s.roam {
+		return false, nil
+	}
+	return p.roam(ctx, s, e, op, args, out)
+}
+
 // roam looks in the frames that a document shows, each with what it shows in turn. A frame that does not answer in time is passed over.
-func (p *Page) roam(ctx context.Context, s spot, elsewhere *fault.Error, op string, args func(aim, int, bool) any, out func(FrameID) any) (bool, error) {
+func (p *Page) roam(ctx context.Context, s spot, elsewhere *fault.Error, op string, args func(aim, int, string) any, out func(FrameID) any) (bool, error) {
 	refs, _ := elsewhere.Details["frames"].([]any)
 	for _, r := range refs {
 		ref, _ := r.(string)
@@ -239,10 +252,7 @@ func (p *Page) roam(ctx context.Context, s spot, elsewhere *fault.Error, op stri
 		found, err := p.inFrame(brief, s, ref, op, args, out)
 		spent := brief.Err() != nil && ctx.Err() == nil
 		cancel()
-		if spent {
-			continue
-		}
-		if found || err != nil {
+		if (found || err != nil) && !spent {
 			return found, err
 		}
 	}
@@ -250,30 +260,22 @@ func (p *Page) roam(ctx context.Context, s spot, elsewhere *fault.Error, op stri
 }
 
 // inFrame looks for a target in the document of one frame element, and in what that shows.
-func (p *Page) inFrame(ctx context.Context, s spot, ref, op string, args func(aim, int, bool) any, out func(FrameID) any) (bool, error) {
+func (p *Page) inFrame(ctx context.Context, s spot, ref, op string, args func(aim, int, string) any, out func(FrameID) any) (bool, error) {
 	child, err := p.child(ctx, s.frame, ref)
 	if err == nil {
-		err = p.call(ctx, child, op, args(s.aim, 0, true), out(child))
+		err = p.call(ctx, child, op, args(s.aim, millis(patience(ctx)), "now"), out(child))
 	}
 	switch {
 	case err == nil:
 		return true, nil
 	case ctx.Err() != nil:
 		return false, context.Cause(ctx)
+	case fault.ReasonOf(err) == "elsewhere":
+		return p.elsewhere(ctx, spot{frame: child, aim: s.aim, roam: true}, fault.From(err), op, args, out)
 	case errors.Is(err, ErrDocumentGone), fault.CodeOf(err) == fault.InternalError:
 		return false, nil // This frame cannot be looked into; another may.
-	case fault.CodeOf(err) != fault.ElementNotFound:
-		return false, err
 	}
-	var deeper []string
-	if err := p.call(ctx, child, "frames", nil, &deeper); err != nil || len(deeper) == 0 {
-		return false, nil // Without an answer there is nothing to look into.
-	}
-	list := make([]any, len(deeper))
-	for i, d := range deeper {
-		list[i] = d
-	}
-	return p.roam(ctx, spot{frame: child, aim: s.aim, roam: true}, fault.New(fault.ElementNotFound, "").With("frames", list), op, args, out)
+	return true, err
 }
 
 // openRoots hands closed roots to the engine until no more turn up, and says how many.

@@ -18,6 +18,7 @@ type edited struct {
 	Several bool    `json:"several"` // it holds several lines
 	Rich    bool    `json:"rich"`
 	Empty   bool    `json:"empty"`
+	End     bool    `json:"end"`  // only the End key puts the caret at its end
 	Full    bool    `json:"full"` // its maxlength is used up
 	Value   *string `json:"value"`
 
@@ -68,7 +69,7 @@ func (p *Page) edit(ctx context.Context, t *browserv1.Target, r *browserv1.TypeR
 	for {
 		f := edited{}
 		at := FrameID("")
-		args := func(a aim, wait int, leave bool) any {
+		args := func(a aim, wait int, leave string) any {
 			return map[string]any{
 				"target": a, "wait": wait, "leave": leave, "text": r.GetText(), "replace": r.GetReplace(),
 				"clicked": clicked, "synthetic": p.synthetic,
@@ -78,7 +79,7 @@ func (p *Page) edit(ctx context.Context, t *browserv1.Target, r *browserv1.TypeR
 		if nothing(t) {
 			at, err = p.focused(ctx, func(frame FrameID) error {
 				f = edited{}
-				return p.call(ctx, frame, "edit", args(aim{Focused: true}, 0, false), &f)
+				return p.call(ctx, frame, "edit", args(aim{Focused: true}, 0, ""), &f)
 			}, func() (bool, string) { return f.Kind == "frame", f.Ref })
 		} else {
 			err = p.seek(ctx, t, "edit", args, func(frame FrameID) any { at = frame; f = edited{}; return &f })
@@ -141,6 +142,9 @@ func (p *Page) write(ctx context.Context, f edited, r *browserv1.TypeRequest) (T
 		Came  bool           `json:"came"`
 		Seen  map[string]int `json:"seen"`
 		Value *string        `json:"value"`
+	}
+	if f.End && len(events) > 0 {
+		events = append(named["End"].press(0), events...)
 	}
 	if len(events) > 0 {
 		if err := p.perform(ctx, events); err != nil {

@@ -63,21 +63,21 @@
       if (el.value !== before) { fire(el, 'input'); fire(el, 'change'); }
     };
 
-    // place puts the caret at the end, or selects everything. The browser then inserts there.
+    // place puts the caret at the end, or selects everything; the browser then inserts there. It gives true where only the End
+    // key can put the caret: number and email fields have no selection of their own, and only in Chromium does the window's reach into them.
+    const reaches = /Chrome\//.test(navigator.userAgent);
     const place = (el, replace) => {
       if (localName(el) === 'input' || localName(el) === 'textarea') {
-        if (replace) { el.select(); return; }
+        if (replace) { el.select(); return false; }
         const end = el.value.length;
-        try { el.setSelectionRange(end, end); } catch {
-          // Number and email fields have no selection of their own; the window's reaches into the focused field.
-          el.select();
-          getSelection()?.collapseToEnd?.();
-        }
-        return;
+        try { el.setSelectionRange(end, end); return false; } catch { el.select(); }
+        if (reaches) getSelection()?.collapseToEnd?.();
+        return !reaches;
       }
       const selection = dom.tree(el).getSelection?.() ?? getSelection();
       selection.selectAllChildren(el);
       if (!replace) selection.collapseToEnd();
+      return false;
     };
     return { PICKED, OTHER, typeOf, plain, rich, takes, field, secret, held, empty, active, holds, set, place, fire };
   })();
@@ -118,8 +118,9 @@
       return { ...base, kind: 'set', value: edit.held(el) };
     }
     if (!edit.holds(el)) el.focus({ preventScroll: true });
-    if (!edit.holds(el) || !document.hasFocus()) {
-      if (!clicked) return { ...base, kind: 'click' };
+    // A frame has to have the focus of the page, too; a click gives it. The page itself may lie in a window behind others.
+    if (!clicked && (!edit.holds(el) || window !== top && !document.hasFocus())) return { ...base, kind: 'click' };
+    if (!edit.holds(el)) {
       const now = edit.active();
       throw aim.refuse('not_editable', `${target.describe(el)} does not take the focus${now ? `; ${target.describe(now)} has it` : ''}`, { element_ref: base.ref, focused: now ? target.card(now) : null });
     }
@@ -131,11 +132,11 @@
       else { guard.arm('keys', null, { synthetic }); return { ...base, kind: 'keys' }; }
     }
     const was = edit.empty(el);
-    edit.place(el, replace && !was);
+    const end = edit.place(el, replace && !was);
     if (edit.rich(el)) await clock.frame(); // editors take over the selection when they hear of it
     guard.arm('keys', null, { synthetic });
     const several = dom.localName(el) === 'textarea' || edit.rich(el);
-    return { ...base, kind: 'text', several, rich: edit.rich(el), empty: was, full: el.maxLength >= 0 && el.value?.length >= el.maxLength };
+    return { ...base, kind: 'text', several, rich: edit.rich(el), end, empty: was, full: el.maxLength >= 0 && el.value?.length >= el.maxLength };
   };
 
   // typed tells what a field holds after input came: {value, secret, came}.

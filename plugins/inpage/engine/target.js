@@ -163,6 +163,11 @@
         if (tier >= 0) tiers[tier].add(el);
         else if (name.toLowerCase().includes(lower)) tiers[2].add(el);
       }
+      for (const el of dom.queryAll('input[placeholder],textarea[placeholder]')) {
+        if (el.value) continue; // Its placeholder is not seen.
+        const tier = whole(el.placeholder);
+        if (tier >= 0 || el.placeholder.toLowerCase().includes(lower)) tiers[tier >= 0 ? tier : 2].add(el);
+      }
       const seen = el => dom.visible(el) || labelsOf(el).length > 0;
       for (const tier of tiers) {
         const hits = [...new Set([...tier].map(pick))].filter(el => seen(el) && !states.collapsed(el));
@@ -220,26 +225,50 @@
       return fail('element_not_found', '', `nothing matches ${said(t)}${frames || '; take a page.snapshot to see what is there'}`);
     };
 
-    // wait finds the element, waiting for it until the deadline (of clock.now).
-    // With leave, the search ends after a moment when the document shows frames, so that the driver can look there.
+    // wait finds the element, waiting for it until the deadline (of clock.now). With leave 'now' it does not wait, and with
+    // 'frames' only for a moment when the document shows frames; the driver then looks elsewhere first.
     const wait = async (t, deadline, leave) => {
-      const giveUp = leave ? Math.min(deadline, clock.now() + 150) : deadline;
+      const giveUp = clock.now() + (leave === 'frames' ? 150 : 0);
       for (;;) {
         const began = clock.now();
         const el = find(t);
         if (el) return el;
-        const t1 = clock.now();
-        if (t1 >= deadline || t.focused || t.x !== undefined) throw missing(t);
-        if (leave && t1 >= giveUp && frameElements().length) throw fail('element_not_found', 'elsewhere', 'not in this document', { frames: frameElements().map(refs.of) });
+        const now = clock.now();
+        if (t.focused || t.x !== undefined) throw missing(t);
+        if (leave && now >= giveUp) {
+          const frames = frameElements().map(refs.of);
+          if (leave === 'now' || frames.length) throw fail('element_not_found', 'elsewhere', missing(t).message, { frames });
+        }
+        if (now >= deadline) throw missing(t);
         // A search that is dear is made more rarely.
-        const rest = Math.max(30, 3 * (t1 - began));
-        const until = Math.min(deadline, leave ? giveUp > t1 ? giveUp : deadline : deadline);
-        await clock.change(Math.min(Math.max(rest, 100), Math.max(0, until - t1)));
-        if (rest > 60) await clock.sleep(Math.min(rest, Math.max(0, deadline - clock.now())));
+        const rest = 3 * (now - began), end = leave && giveUp > now ? Math.min(giveUp, deadline) : deadline;
+        await clock.change(Math.min(Math.max(rest, 100), end - now));
+        if (rest > 60) await clock.sleep(Math.min(rest, Math.max(0, end - clock.now())));
       }
     };
 
-    return { describe, hint, card, hitAt, actor, acts, controlOf, labelsOf, find, wait, closest, frameElements, shorten };
+    // textAround is the visible text of the document with a mark in the place of each frame, for a driver that puts its text there.
+    const textAround = frames => dom.frozen(() => {
+      const spine = new Set(), marks = new Map(frames.map(el => [el, `\ue000${refs.of(el)}\ue001`]));
+      for (const el of frames) for (let n = parent(el); n && !spine.has(n); n = parent(n)) spine.add(n);
+      let out = '';
+      const stack = [{ kids: children(document.body ?? document.documentElement), at: 0, end: '' }];
+      while (stack.length) {
+        const top = stack[stack.length - 1];
+        if (top.at === top.kids.length) { out += top.end; stack.pop(); continue; }
+        const node = top.kids[top.at++], type = nodeType(node);
+        if (type === 3) { out += dom.text(node); continue; }
+        if (type !== 1 || !look(node)) continue;
+        const end = parts(node) ? '\n' : '';
+        if (marks.has(node)) out += `\n${marks.get(node)}\n`;
+        else if (spine.has(node)) { out += end; stack.push({ kids: children(node), at: 0, end }); }
+        else if (localName(node) === 'br') out += '\n';
+        else if (!SILENT.has(localName(node))) out += end + dom.text(node) + end;
+      }
+      return out.replace(/[\t ]*\n[\t ]*/g, '\n').replace(/\n{3,}/g, '\n\n').trim();
+    });
+
+    return { textAround, describe, hint, card, hitAt, actor, acts, controlOf, labelsOf, find, wait, closest, frameElements, shorten };
   })();
 
   // locate tells of a target without touching it: {ref, role, name, tag}.
@@ -253,6 +282,9 @@
   // read is snapshot with what a driver wants beside it: how many elements may hold closed roots that nobody opened yet, and the HTML.
   ops.read = args => {
     const out = ops.snapshot(args);
+    if (args.want?.text && !args.root_ref && out.frames.length) {
+      out.text = target.textAround(out.frames.map(f => refs.get(f.ref)).filter(Boolean));
+    }
     out.unopened = args.roots ? dom.closedCandidates().length : 0;
     if (args.want?.html) out.html = page.html();
     if (args.want?.dom) out.dom = page.tree(args.max_nodes ?? 0);
