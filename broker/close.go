@@ -28,11 +28,11 @@ func (b *Broker) close(ctx context.Context, c *call, r *browserv1.CloseSessionRe
 	}
 	placed(ctx)
 	c.sent = true
-	return b.end(ctx, s, "closed")
+	return b.end(context.WithoutCancel(ctx), s, "closed") // the caller may go; the session ends all the same
 }
 
 // end closes a session: it is gone for callers before its provider is asked, and calls under way end with session_not_found.
-// A provider that does not answer keeps nobody from being told that it is closed.
+// What a provider says to it comes back, but for a session that it does not have any more: that is closed.
 func (b *Broker) end(ctx context.Context, s *session, reason string) (*browserv1.CloseSessionResponse, error) {
 	s.mu.Lock()
 	if s.closed {
@@ -52,8 +52,7 @@ func (b *Broker) end(ctx context.Context, s *session, reason string) (*browserv1
 	b.hub.publish(audience{owner: s.owner, session: s.id}, event(eventClosed, map[string]any{
 		"session_id": s.id, "client_session_id": s.client, "provider_id": s.life.ID(), "reason": reason,
 	}))
-	// The caller may go; the session ends all the same.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWait)
+	ctx, cancel := context.WithTimeout(ctx, closeWait)
 	defer cancel()
 	resp, err := s.life.Call(ctx, closeMethod, &browserv1.CloseSessionRequest{SessionId: s.native})
 	switch fault.CodeOf(err) {

@@ -48,7 +48,12 @@ func (t *tool) inputSchema(whole bool) map[string]any {
 }
 
 // bare are fields whose names say it all.
-var bare = []string{"page_id", "timeout_ms", "x", "y", "width", "height", "selector", "position", "button", "modifiers", "tab_id"}
+var bare = []string{
+	"page_id", "tab_id", "timeout_ms", "url", "x", "y", "dx", "dy", "width", "height", "viewport", "text", "key", "action", "full_page",
+	"element_ref", "selector", "text_query", "position", "button", "modifiers", "values", "labels", "to", "from", "submit", "new_page",
+	"text_present", "text_absent", "selector_present", "selector_absent", "element_ref_present", "max_nodes", "download_id", "url_contains",
+	"navigation_complete", "attach", "interactive_only", "click_count",
+}
 
 // inputs collects the properties of an object of arguments.
 type inputs struct {
@@ -122,7 +127,7 @@ func addOutputs(md protoreflect.MessageDescriptor, props map[string]any, whole b
 	within = append(slices.Clone(within), md.FullName())
 	for i := range md.Fields().Len() {
 		fd := md.Fields().Get(i)
-		if spec := wire.SpecOf(fd); spec.GetOffMcp() || fd.Name() == "session_id" || fd.Name() == "warnings" {
+		if spec := wire.SpecOf(fd); spec.GetOffMcp() || spec.GetRare() && !whole || fd.Name() == "session_id" || fd.Name() == "warnings" {
 			continue
 		}
 		s := outputSingle(fd, whole, within)
@@ -186,11 +191,12 @@ func brief(doc string) string {
 		doc = doc[:i]
 	}
 	doc, _, _ = strings.Cut(doc, ";")
+	doc, _, _ = strings.Cut(doc, ":")
 	return strings.TrimSuffix(doc, ".")
 }
 
 // exclusive tells in words which fields of a request exclude each other.
-func exclusive(md protoreflect.MessageDescriptor) string {
+func exclusive(md protoreflect.MessageDescriptor, whole bool) string {
 	var order []string
 	groups := map[string][]string{}
 	var collect func(md protoreflect.MessageDescriptor)
@@ -202,11 +208,8 @@ func exclusive(md protoreflect.MessageDescriptor) string {
 				collect(fd.Message())
 				continue
 			}
-			if fd.Name() == "session_id" {
-				continue
-			}
 			key := groupOf(spec)
-			if key == "" {
+			if key == "" || fd.Name() == "session_id" || spec.GetRare() && !whole && fd.Name() != "position" {
 				continue
 			}
 			if groups[key] == nil {
@@ -219,7 +222,7 @@ func exclusive(md protoreflect.MessageDescriptor) string {
 	var out strings.Builder
 	for _, key := range order {
 		if fields := groups[key]; len(fields) > 1 {
-			out.WriteString(" Give one of " + strings.Join(fields, ", ") + ".")
+			out.WriteString(" One of " + strings.Join(fields, ", ") + ".")
 		}
 	}
 	return out.String()

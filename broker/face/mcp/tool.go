@@ -24,8 +24,8 @@ const DefaultProfile = "core"
 type tool struct {
 	method *catalog.Method
 	name   string
-	// mcp and plain are what clients are shown: with and without a schema of the structured result.
-	mcp, plain *mcp.Tool
+	// lean and whole are what clients are shown: what most tasks need, or everything.
+	lean, whole *mcp.Tool
 }
 
 // tools are made once; servers share them.
@@ -36,10 +36,7 @@ var tools = sync.OnceValue(func() []*tool {
 			continue
 		}
 		t := &tool{method: m, name: m.Spec.GetMcpTool()}
-		t.plain = &mcp.Tool{Name: t.name, Description: t.describe(), Annotations: t.annotations(), InputSchema: t.inputSchema(false)}
-		with := *t.plain
-		with.OutputSchema = t.outputSchema(false)
-		t.mcp = &with
+		t.lean, t.whole = t.show(false), t.show(true)
 		out = append(out, t)
 	}
 	return out
@@ -88,9 +85,22 @@ func (t *tool) in(profiles []string) bool {
 	return slices.Contains(profiles, ProfileAll) || slices.Contains(profiles, t.method.Spec.GetMcpProfile())
 }
 
-// describe is the comment of the rpc, with the names that models know.
-func (t *tool) describe() string {
-	return renamed(t.method.Doc) + exclusive(t.method.Request.Descriptor())
+func (t *tool) show(whole bool) *mcp.Tool {
+	return &mcp.Tool{
+		Name: t.name, Description: t.describe(whole), Annotations: t.annotations(),
+		InputSchema: t.inputSchema(whole), OutputSchema: t.outputSchema(whole),
+	}
+}
+
+// describe is the comment of the rpc, or its first sentence, with the names that models know.
+func (t *tool) describe(whole bool) string {
+	doc := t.method.Doc
+	if !whole {
+		doc, _, _ = strings.Cut(doc, ". ")
+		doc, _, _ = strings.Cut(doc, ";")
+		doc = strings.TrimSuffix(doc, ".") + "."
+	}
+	return renamed(doc) + exclusive(t.method.Request.Descriptor(), whole)
 }
 
 // annotations sets all four hints: the SDK takes a missing one for true where that is the careful reading.
@@ -157,7 +167,7 @@ var methodNames = sync.OnceValue(func() *strings.Replacer {
 	for _, k := range keys {
 		pairs = append(pairs, k, names[k])
 	}
-	pairs = append(pairs, "client_session_id", argSession)
+	pairs = append(pairs, "client_session_id", "name")
 	return strings.NewReplacer(pairs...)
 })
 

@@ -1,0 +1,113 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/droverhq/drover/broker"
+)
+
+// Options make a face. Broker is needed, the rest has good zero values.
+type Options struct {
+	Broker *broker.Broker
+	// Version is the program's version, which clients are told.
+	Version string
+	// Profiles are the tools that a client gets that asks for none; nil for DefaultProfile.
+	Profiles []string
+	// TextResults puts results into the text, and gives no structured content, for clients that show their model the text
+	// alone.
+	TextResults bool
+	// Idle is how long an MCP session over HTTP may be unused before it ends; 0 for 30 minutes.
+	Idle   time.Duration
+	Logger hclog.Logger
+}
+
+// Face serves MCP. All its methods may be called concurrently.
+type Face struct {
+	o   Options
+	ctx context.Context // ends with the face
+	end context.CancelFunc
+
+	mu      sync.Mutex
+	servers map[key]*server
+	work    sync.WaitGroup
+}
+
+// key tells the servers of HTTP clients apart.
+type key struct {
+	principal string
+	profiles  string
+}
+
+// New makes a face. Close ends it.
+func New(o Options) *Face {
+	if o.Logger == nil {
+		o.Logger = hclog.NewNullLogger()
+	}
+	if len(o.Profiles) == 0 {
+		o.Profiles = []string{DefaultProfile}
+	}
+	if o.Idle <= 0 {
+		o.Idle = 30 * time.Minute
+	}
+	f := &Face{o: o, servers: map[key]*server{}}
+	f.ctx, f.end = context.WithCancel(context.Background())
+	return f
+}
+
+// Serve answers one client on a pair of streams until the input ends or ctx does. The caller's default session has this
+// name; the caller is closed at the end, and with it what it is bound to.
+func (f *Face) Serve(ctx context.Context, caller *broker.Caller, session string, in io.ReadCloser, out io.WriteCloser) error {
+	s := f.newServer(caller.Principal, f.o.Profiles)
+	c := s.newClient(caller, session)
+	s.clients[""] = c
+	defer s.close(context.WithoutCancel(ctx))
+	err := s.mcp.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
+	if ctx.Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, mcp.ErrConnectionClosed) {
+		return nil
+	}
+	return err
+}
+
+// server gives the server of an HTTP client, and makes it at the first request.
+func (f *Face) server(who broker.Principal, profiles []string) *server {
+	k := key{who.ID, strings.Join(profiles, ",")}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.servers[k]
+	if s == nil {
+		s = f.newServer(who, profiles)
+		s.clients[""] = s.newClient(f.o.Broker.Connect(who, broker.Unbound), "")
+		f.servers[k] = s
+	}
+	return s
+}
+
+// Refresh lists tools and prompts anew, for a policy that changed; clients are told what is different.
+func (f *Face) Refresh() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range f.servers {
+		s.refresh(f.ctx)
+	}
+}
+
+// Close ends every MCP session of the HTTP clients. Browser sessions bound to one of them are closed, at most until ctx ends.
+func (f *Face) Close(ctx context.Context) {
+	f.end()
+	f.mu.Lock()
+	servers := f.servers
+	f.servers = map[key]*server{}
+	f.mu.Unlock()
+	for _, s := range servers {
+		s.close(ctx)
+	}
+	f.work.Wait()
+}
