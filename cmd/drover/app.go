@@ -67,7 +67,6 @@ func (a *app) root(args []string) *cobra.Command {
 		SilenceErrors: true, SilenceUsage: true, RunE: a.group, Args: cobra.ArbitraryArgs,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
-	cmd.SuggestionsMinimumDistance = 2
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage("%v", err).Hint("see %s --help", c.CommandPath())
 	})
@@ -117,6 +116,7 @@ func (a *app) group(cmd *cobra.Command, args []string) error {
 		return cmd.Help()
 	}
 	err := usage("there is no command %q", strings.TrimPrefix(cmd.CommandPath()+" ", "drover ")+args[0])
+	cmd.SuggestionsMinimumDistance = 2
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		return err.Hint("did you mean %s?", strings.Join(near, " or "))
 	}
@@ -130,6 +130,13 @@ func (a *app) logger() (hclog.Logger, error) {
 		return nil, usage("--log-level must be trace, debug, info, warn, error or off, not %q", a.global.logLevel)
 	}
 	return hclog.New(&hclog.LoggerOptions{Name: "drover", Level: level, Output: a.err, JSONFormat: a.global.logJSON}), nil
+}
+
+// quiet keeps warnings out of the log of a command that tells them itself, unless the log was asked for.
+func (a *app) quiet(cmd *cobra.Command) {
+	if !cmd.Flags().Changed("log-level") {
+		a.global.logLevel = "error"
+	}
 }
 
 // exact checks the number of positional arguments.

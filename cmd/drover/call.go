@@ -102,4 +102,3 @@ func (a *app) ensureParams() map[string]any {
 	}
 	return want
 }
-

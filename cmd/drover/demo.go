@@ -33,6 +33,7 @@ browser: the route, open, read, type, choose, click, wait, and a picture that is
 			if len(args) > 0 {
 				file = args[0]
 			}
+			a.quiet(cmd)
 			return a.demo(cmd.Context(), file)
 		},
 	}

@@ -46,6 +46,7 @@ func (a *app) doctorCommand() *cobra.Command {
 Each check is printed, with its fix where it does not pass. The exit status is 1 when one fails.
 The daemon is not used, only looked at.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			a.quiet(cmd)
 			d, err := a.diagnose(cmd.Context())
 			if err != nil {
 				return err

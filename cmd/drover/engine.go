@@ -230,7 +230,6 @@ func workingFolder() ([]string, error) {
 	return []string{dir, real}, nil
 }
 
-
 // engine makes an engine for a command that uses no daemon.
 func (a *app) engine() (*engine, error) {
 	log, err := a.logger()

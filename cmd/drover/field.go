@@ -134,7 +134,7 @@ func (ff *fieldFlags) add(md protoreflect.MessageDescriptor, taken map[string]bo
 				if taken[string(fd.Name())] && in.Name() == "element_ref" {
 					continue
 				}
-				ff.addField(in, []string{string(fd.Name())})
+				ff.addNested(in, string(fd.Name()))
 			}
 		}
 	}
@@ -148,6 +148,18 @@ func (ff *fieldFlags) addField(fd protoreflect.FieldDescriptor, above []string) 
 	path := append(append([]string{}, above...), string(fd.Name()))
 	ff.put(strings.ReplaceAll(strings.Join(path, "."), "_", "-"), describeField(fd), &fieldFlag{fd: fd, path: path})
 }
+
+// addNested adds a flag for a field of a message: --clip.width, and --from.text for a target.
+func (ff *fieldFlags) addNested(fd protoreflect.FieldDescriptor, above string) {
+	if t, ok := targetFlags[fd.Name()]; ok && fd.ContainingMessage().FullName() == targetName {
+		ff.put(above+"."+t[0], above+": "+strings.TrimPrefix(t[1], "target: "), &fieldFlag{fd: fd, path: []string{above, string(fd.Name())}})
+		return
+	}
+	ff.addField(fd, []string{above})
+}
+
+// targetName is the message that names an element or a point.
+var targetName = (*browserv1.Target)(nil).ProtoReflect().Descriptor().FullName()
 
 // targetFlags are the short names of a target's fields: they stand on every command that takes a target.
 var targetFlags = map[protoreflect.Name][2]string{
@@ -291,7 +303,7 @@ func parseMessage(md protoreflect.MessageDescriptor, word string) (any, error) {
 			return word, nil
 		}
 		return v, nil
-	case "browser.v1.Target": // a ref where one is expected
+	case targetName: // a ref where one is expected
 		if !strings.HasPrefix(word, "{") {
 			return map[string]any{"element_ref": strings.TrimPrefix(word, "@")}, nil
 		}

@@ -268,4 +268,3 @@ func addField(object []byte, name, text string) []byte {
 	}
 	return append(head, value...)
 }
-

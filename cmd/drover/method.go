@@ -8,7 +8,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/catalog"
 	"github.com/droverhq/drover/proto/wire"
 )
@@ -137,7 +136,8 @@ func (mc *methodCommand) readPlaces(words []string) {
 		if p.field != nil {
 			p.rest = p.field.IsList()
 			// One of several fields names the thing: the others may be given as flags instead.
-			if wire.SpecOf(p.field).GetOneOf() != "" {
+			target := p.field.Message() != nil && p.field.Message().FullName() == targetName
+			if wire.SpecOf(p.field).GetOneOf() != "" || target {
 				p.optional = true
 			}
 		}
@@ -259,7 +259,7 @@ func (mc *methodCommand) examples() string {
 	target := false
 	for i := range mc.method.Request.Descriptor().Fields().Len() {
 		fd := mc.method.Request.Descriptor().Fields().Get(i)
-		target = target || wire.SpecOf(fd).GetInline() && fd.Message() == (*browserv1.Target)(nil).ProtoReflect().Descriptor()
+		target = target || wire.SpecOf(fd).GetInline() && fd.Message().FullName() == targetName
 	}
 	if !target {
 		return ""

@@ -62,9 +62,40 @@ func (a *app) printMessage(m proto.Message) {
 	case *browserv1.CommandResponse:
 		a.printJSON(valueJSON(r.GetResult()))
 	default:
-		a.printFields(m.ProtoReflect())
+		if !a.printPlace(m.ProtoReflect()) {
+			a.printFields(m.ProtoReflect())
+		}
 	}
 	a.printDialog(m.ProtoReflect())
+}
+
+// printPlace prints where a navigation led, on one line; false for what is no navigation.
+func (a *app) printPlace(m protoreflect.Message) bool {
+	fds := m.Descriptor().Fields()
+	state := fds.ByName("navigation_state")
+	if state == nil {
+		return false
+	}
+	text := func(name protoreflect.Name) string { return m.Get(fds.ByName(name)).String() }
+	var about []string
+	if id := fds.ByName("tab_id"); id != nil {
+		about = append(about, "tab "+m.Get(id).String())
+	}
+	if w := one(state, m.Get(state)); w != "" && w != "complete" {
+		about = append(about, w)
+	}
+	if fd := fds.ByName("http_status"); m.Has(fd) {
+		about = append(about, m.Get(fd).String())
+	}
+	line := text("url")
+	if t := text("title"); t != "" {
+		line = a.paint(a.out, bold, t) + "  " + line
+	}
+	if len(about) > 0 {
+		line += "  (" + strings.Join(about, ", ") + ")"
+	}
+	fmt.Fprintln(a.out, line)
+	return true
 }
 
 func valueJSON(v *structpb.Value) []byte {
@@ -223,7 +254,8 @@ func (a *app) printDescribe(r *browserv1.DescribeResponse) {
 	_ = w.Flush()
 }
 
-// printFields prints a message's fields a line each, leaving out what is empty; a list of messages is a table.
+// printFields prints a message's fields a line each, leaving out what is empty, and page_id where it is not all there is;
+// what holds is said by its name alone. A list of messages is a table.
 func (a *app) printFields(m protoreflect.Message) {
 	fds := m.Descriptor().Fields()
 	for i := range fds.Len() {
@@ -235,7 +267,9 @@ func (a *app) printFields(m protoreflect.Message) {
 			continue
 		}
 		switch {
-		case fd.Name() == "warnings" || fd.Name() == "dialog":
+		case fd.Name() == "warnings" || fd.Name() == "dialog" || fd.Name() == "page_id" && fds.Len() > 2:
+		case fd.Kind() == protoreflect.BoolKind && !fd.IsList():
+			fmt.Fprintln(a.out, strings.ReplaceAll(string(fd.Name()), "_", " "))
 		case fd.IsList() && fd.Kind() == protoreflect.MessageKind:
 			if fds.Len() <= 2 {
 				printTable(a.out, m.Get(fd).List())

@@ -76,6 +76,7 @@ type daemon struct {
 	engine *engine
 	tokens *token.File
 	began  time.Time
+	binary binary // as it was at the start: the file may be replaced
 
 	socket, control net.Listener
 	http            *web // nil where HTTP is off
@@ -116,7 +117,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 // newDaemon opens everything that can fail, the sockets last but the control socket: who reaches that finds a daemon that
 // serves.
 func (a *app) newDaemon(o serveOptions) (_ *daemon, err error) {
-	d := &daemon{app: a, opts: o, began: time.Now()}
+	d := &daemon{app: a, opts: o, began: time.Now(), binary: ownBinary()}
 	defer func() {
 		if err != nil {
 			err = d.close(err)
@@ -202,7 +203,7 @@ func (d *daemon) info(ctx context.Context) *daemonInfo {
 	conf := d.conf
 	d.mu.Unlock()
 	return &daemonInfo{
-		PID: os.Getpid(), Version: programVersion(), Binary: ownBinary(), Config: conf.File, ConfigHash: conf.Hash,
+		PID: os.Getpid(), Version: programVersion(), Binary: d.binary, Config: conf.File, ConfigHash: conf.Hash,
 		HTTP: d.http.url(), Socket: d.target.socket, TokenFile: findPlaces().token(), Sessions: d.engine.sessions(ctx),
 		Uploads: d.engine.staging, UploadDirs: conf.Files.Upload, Started: d.began.UTC(), Auto: d.opts.auto,
 	}

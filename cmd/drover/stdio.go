@@ -78,7 +78,10 @@ func (a *app) relay(ctx context.Context) error {
 func endedBy(ctx context.Context, also ...os.Signal) (context.Context, context.CancelFunc) {
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(ctx, also...)
+	ctx, stop := context.WithCancel(ctx)
+	if len(also) > 0 { // none would mean all
+		ctx, stop = signal.NotifyContext(ctx, also...)
+	}
 	return ctx, func() {
 		stop()
 		signal.Stop(pipe)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -65,16 +66,20 @@ two of them never see each other's sessions. A daemon that runs takes changes up
 
 func (a *app) withTokens(do func(*token.File) error) error {
 	f, err := token.Open(findPlaces().tokens())
-	if err == nil {
-		err = do(f)
+	if err != nil {
+		return fault.New(fault.PermissionDenied, "%v", err).Reason("path_refused").Cause(err)
 	}
+	err = do(f)
+	var file *fs.PathError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &file):
+		return fault.New(fault.PermissionDenied, "%v", err).Reason("path_refused").Cause(err)
 	case errors.Is(err, token.ErrUnknown), errors.Is(err, token.ErrExists):
 		return fault.New(fault.InvalidRequest, "%v", err).Hint("drover token list shows those there are").Cause(err)
-	default:
-		return fault.New(fault.PermissionDenied, "%v", err).Reason("path_refused").Cause(err)
+	default: // a name that cannot be one
+		return fault.New(fault.InvalidRequest, "%v", err).Cause(err)
 	}
 }
 
