@@ -10,7 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/go-plugin"
 	"go.uber.org/goleak"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
@@ -31,10 +33,11 @@ func TestMain(m *testing.M) {
 		return
 	}
 	plugintest.Main(map[string]func() *plugins.Server{
-		"null":   newNull,
-		"fake":   newScripted,
-		"picky":  newPicky,
-		"absent": func() *plugins.Server { return newStatus(browserv1.Availability_AVAILABILITY_UNAVAILABLE) },
+		"null":    newNull,
+		"fake":    newScripted,
+		"picky":   newPicky,
+		"foreign": serveForeign,
+		"absent":  func() *plugins.Server { return newStatus(browserv1.Availability_AVAILABILITY_UNAVAILABLE) },
 	})
 	goleak.VerifyTestMain(m)
 }
@@ -81,6 +84,28 @@ func newScripted() *plugins.Server {
 	f.On("page.open", plugintest.Step{Exit: 7})
 	f.On("page.snapshot", plugintest.Step{Panic: "ouch"})
 	return f.Server()
+}
+
+// foreign is a provider whose author knows go-plugin and the protocol, but not package plugins: it watches nothing.
+type foreign struct {
+	plugin.NetRPCUnsupportedPlugin
+}
+
+func (foreign) GRPCServer(_ *plugin.GRPCBroker, g *grpc.Server) error {
+	newNull().Register(g)
+	return nil
+}
+
+func (foreign) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
+	return nil, errors.New("this is the provider")
+}
+
+func serveForeign() *plugins.Server {
+	plugin.Serve(&plugin.ServeConfig{
+		HandshakeConfig: plugins.Handshake, Plugins: plugin.PluginSet{"browser": foreign{}}, GRPCServer: plugin.DefaultGRPCServer,
+	})
+	os.Exit(0)
+	return nil
 }
 
 func newPicky() *plugins.Server {

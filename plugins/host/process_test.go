@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -130,31 +131,66 @@ func TestDeafProvider(t *testing.T) {
 	}
 }
 
+// wrapped gives the spec of the fake behind a script that starts something first and writes its pid to the file.
+func wrapped(t *testing.T, command string) (spec host.Spec, child func() int) {
+	t.Helper()
+	dir := t.TempDir()
+	spec = plugintest.Spec(t, "fake")
+	body := fmt.Sprintf("#!/bin/sh\n%s &\necho $! >%s/child\nexec %s\n", command, dir, spec.Path)
+	spec.Path = filepath.Join(dir, "drover-provider-wrapped")
+	if err := os.WriteFile(spec.Path, []byte(body), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return spec, func() int {
+		data, err := os.ReadFile(filepath.Join(dir, "child"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var pid int
+		if _, err := fmt.Sscan(string(data), &pid); err != nil || gone(pid) {
+			t.Fatalf("child %d: %v", pid, err)
+		}
+		return pid
+	}
+}
+
 // Something that the provider started, and that holds its stderr open, does not hide the provider's end, and goes with it.
 func TestChildrenGoWithTheProvider(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "drover-provider-wrapped")
-	spec := plugintest.Spec(t, "fake")
-	body := fmt.Sprintf("#!/bin/sh\nsleep 300 &\necho $! >%s/child\nexec %s\n", dir, spec.Path)
-	if err := os.WriteFile(path, []byte(body), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	spec.Path = path
+	spec, childOf := wrapped(t, "sleep 300")
 	i := launch(t, spec)
-	data, err := os.ReadFile(filepath.Join(dir, "child"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var child int
-	if _, err := fmt.Sscan(string(data), &child); err != nil || gone(child) {
-		t.Fatalf("child %d: %v", child, err)
-	}
+	child := childOf()
 	result := flight(t, i)
 	if err := syscall.Kill(i.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	wantFault(t, within(t, time.Second, result), fault.BrowserNotRunning, "provider_exited")
 	eventually(t, time.Second, "the child is gone", func() bool { return gone(child) })
+}
+
+// Something that left the process group and holds the pipes open cannot hold Stop up. It is not ours to kill: without a
+// mark of a run nobody can tell whose it is.
+func TestEscapedChildDoesNotHoldStopUp(t *testing.T) {
+	spec, childOf := wrapped(t, "setsid sleep 300")
+	i := launch(t, spec)
+	child := childOf()
+	t.Cleanup(func() { _ = syscall.Kill(child, syscall.SIGKILL) })
+	began := time.Now()
+	stop(t, i)
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("Stop took %s", took)
+	}
+	if gone(child) {
+		t.Error("the child did not escape, so this shows nothing")
+	}
+}
+
+// A provider that was made with go-plugin alone works as well.
+func TestForeignProvider(t *testing.T) {
+	i := launch(t, plugintest.Spec(t, "foreign"))
+	if _, err := call(t.Context(), i, &browserv1.EvalRequest{SessionId: "s1", Expression: "1"}); err != nil {
+		t.Fatal(err)
+	}
+	stop(t, i)
 }
 
 // eventually polls for what another process does, which nothing here can wait for.
@@ -175,7 +211,7 @@ func beHost(root string) {
 		return
 	}
 	exe, _ := os.Executable()
-	for _, name := range []string{"null", "fake"} {
+	for _, name := range []string{"null", "fake", "foreign"} {
 		spec := host.Spec{ID: name, Path: exe, Run: r, SetEnv: map[string]string{"DROVER_PLUGINTEST_PROVIDER": name}}
 		i, err := host.Launch(context.Background(), spec)
 		if err != nil {
@@ -216,12 +252,17 @@ func startHost(t *testing.T, root string) (*exec.Cmd, []int, string) {
 			t.Fatalf("the host said %q", lines.Text())
 		}
 		pids = append(pids, pid)
+		t.Cleanup(func() { // only should the test have failed
+			if own, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil && own == exe {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		})
 	}
 	t.Fatal("the host said nothing")
 	return nil, nil, ""
 }
 
-// No provider outlives a host that is killed, not even one that was frozen.
+// No provider outlives a host that is killed: not one that was frozen, and not one that watches nothing.
 func TestHostKilled(t *testing.T) {
 	for name, before := range map[string]func(int) error{
 		"running": func(int) error { return nil },
@@ -229,7 +270,7 @@ func TestHostKilled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd, pids, _ := startHost(t, root(t))
-			if len(pids) != 2 {
+			if len(pids) != 3 {
 				t.Fatalf("pids %v", pids)
 			}
 			for _, pid := range pids {
@@ -241,7 +282,9 @@ func TestHostKilled(t *testing.T) {
 			if err := cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, 2*time.Second, "the providers are gone", func() bool { return gone(pids[0]) && gone(pids[1]) })
+			eventually(t, 2*time.Second, "the providers are gone", func() bool {
+				return !slices.ContainsFunc(pids, func(pid int) bool { return !gone(pid) })
+			})
 			t.Logf("gone %s after the kill", time.Since(began))
 		})
 	}

@@ -53,7 +53,7 @@ func Sweep(root string) (Swept, error) {
 		if !ok || o.alive() {
 			continue
 		}
-		swept.PIDs = append(swept.PIDs, killMarked(o.Mark, dir)...)
+		swept.PIDs = append(swept.PIDs, o.killMarked(dir)...)
 		if err := os.RemoveAll(dir); err != nil {
 			errs = append(errs, err)
 			continue
@@ -81,19 +81,22 @@ func (o owner) alive() bool {
 	return err == nil && p.start == o.StartTime && p.state != 'Z'
 }
 
-// killMarked kills every process of this user that bears the mark and waits for their end. It looks again until there is
-// none, because a process may have started another meanwhile.
-func killMarked(mark, dir string) []int {
+// killMarked kills every process of this user that bears the run's mark and started in its boot after its broker, and waits
+// for their end. It looks again until there is none, because a process may have started another meanwhile.
+func (o owner) killMarked(dir string) []int {
+	if o.Boot != bootID() {
+		return nil // nothing outlives a boot
+	}
 	var killed []int
 	deadline := time.Now().Add(sweepWait)
 	for {
 		left := 0
 		for _, p := range processes() {
-			if p.pid == os.Getpid() || p.state == 'Z' || !p.marked(mark, dir) {
+			if p.pid == os.Getpid() || p.state == 'Z' || p.start < o.StartTime || !p.marked(o.Mark, dir) {
 				continue
 			}
 			left++
-			if p.kill(func(now proc) bool { return now.start == p.start && now.marked(mark, dir) }) {
+			if p.kill(func(now proc) bool { return now.start == p.start && now.marked(o.Mark, dir) }) {
 				killed = appendOnce(killed, p.pid)
 			}
 		}

@@ -40,7 +40,7 @@ func Spec(t testing.TB, name string) host.Spec {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return host.Spec{ID: name, Path: exe, SetEnv: map[string]string{envProvider: name}, Digests: digests}
+	return host.Spec{ID: name, Path: exe, SetEnv: map[string]string{envProvider: name, "GORACE": "atexit_sleep_ms=0"}, Digests: digests}
 }
 
 // digests keeps the test binary from being read for every start.
