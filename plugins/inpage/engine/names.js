@@ -23,12 +23,21 @@
       const owns = new Map(), owner = new Map();
       for (const el of all(root, '[aria-owns]')) {
         if (!look(el) || hiddenFromAll(el)) continue;
-        const list = referred(el, 'aria-owns').filter(o => o !== el && !owner.has(o) && !dom.contains(o, el));
-        for (const o of list) owner.set(o, el);
+        const list = [];
+        for (const o of referred(el, 'aria-owns')) {
+          if (owner.has(o) || holds(o, el, owner)) continue;
+          owner.set(o, el);
+          list.push(o);
+        }
         if (list.length) owns.set(el, list);
       }
       return { owns, owner };
     });
+    // holds says whether el would stand below o, owners counted: owning it would close a circle.
+    const holds = (o, el, owner) => {
+      for (let n = el; n; n = owner.get(n) ?? dom.parent(n)) if (n === o) return true;
+      return false;
+    };
     const hiddenFromAll = el => {
       for (let n = el; n && nodeType(n) === 1; n = dom.parent(n)) if (getAttribute(n, 'aria-hidden') === 'true') return true;
       return false;

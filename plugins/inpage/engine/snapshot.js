@@ -30,7 +30,7 @@
         this.gap = false; this.quiet = false; this.valued = false;
         this.states = NONE; this.at = 0; this.told = null;
       }
-      name() { return this.told ??= this.el ? nameOf(this) : ''; }
+      name() { return this.told ??= this.el ? wellFormed(nameOf(this)) : ''; }
       authored() { const el = this.el; return Boolean(el) && hasAttributes(el) && (roles.filled(el, 'aria-label') || hasAttribute(el, 'aria-labelledby')) && this.name() !== ''; }
       shown() { return this.name() !== ''; }
       // contentName: something clickable that is no control is called by what it shows, if that is short and holds no control.
@@ -97,6 +97,7 @@
         const text = run.replace(SPACE, ' ');
         if (text === ' ') { gap = true; return; }
         if (n.quiet) { n.text += text; return; }
+        if (interactiveOnly) return;
         total++;
         n.texts++;
         if (kept < limit && n.at >= 0) { kept++; put(n, text); }
