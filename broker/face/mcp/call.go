@@ -53,7 +53,8 @@ func (c *client) answer(ctx context.Context, t *tool, req *mcp.CallToolRequest, 
 	if args.snapshot != snapshotNone {
 		c.show(ctx, s, args.snapshot, resp, r)
 	}
-	return r.fit(c)
+	r.fit(c)
+	return nil
 }
 
 // sit puts the session that the call is about into its request, and makes it where there is none yet.

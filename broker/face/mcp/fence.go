@@ -35,9 +35,20 @@ func originOf(address string) string {
 	case err != nil:
 		return ""
 	case u.Host != "":
-		return u.Scheme + "://" + u.Host
+		return plain(u.Scheme + "://" + u.Host)
 	case u.Scheme != "":
-		return u.Scheme + ":"
+		return plain(u.Scheme + ":")
 	}
 	return ""
+}
+
+// plain leaves of a text what scheme, host and port are written with.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune(".:/-_", r):
+			return r
+		}
+		return -1
+	}, s)
 }

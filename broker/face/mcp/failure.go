@@ -1,0 +1,135 @@
+package mcp
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/droverhq/drover/proto/fault"
+	"github.com/droverhq/drover/proto/wire"
+)
+
+// fail makes the result of a call that failed: an error of the tool, which a model sees, never one of the protocol. The
+// text says code and reason, what is wrong, what to do next and whether to try again; the structure has it all.
+func (r *reply) fail(err error) *mcp.CallToolResult {
+	e := fault.From(err)
+	head := fault.Word(e.Code)
+	if reason := e.ReasonWord(); reason != "" {
+		head += " (" + reason + ")"
+	}
+	var text []string
+	if message := renamed(e.Message); e.ReasonWord() == "script_error" { // the message is the page's own
+		text = append(text, head, fence("", message))
+	} else {
+		text = append(text, head+": "+message)
+	}
+	for _, step := range texts(e.Details["manual_steps"]) {
+		text = append(text, "- "+step)
+	}
+	if step := next(e); step != "" {
+		text = append(text, "next: "+step)
+	}
+	text = append(text, "retry: "+retry(e))
+	if data := pageDetails(e); data != "" {
+		text = append(text, fence("", data))
+	}
+	res := &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: strings.Join(text, "\n")}}}
+	if r.structured {
+		if data, err := wire.Marshal(e.Proto()); err == nil {
+			res.StructuredContent = map[string]json.RawMessage{"error": data}
+		}
+	}
+	return res
+}
+
+// next is the next step for those failures whose step is another tool.
+func next(e *fault.Error) string {
+	switch e.ReasonWord() {
+	case "stale_ref":
+		return "take a new browser_snapshot and use its refs"
+	case "ambiguous_target":
+		return "use the element_ref of one of the candidates"
+	case "dialog_open":
+		return "answer the dialog with browser_dialog_respond"
+	case "covered":
+		return "close or scroll away what covers it, or use force: true"
+	case "not_visible", "zero_size":
+		return "bring it into view with browser_scroll, or open what hides it"
+	case "disabled":
+		return "fill in what enables it"
+	case "moving":
+		return "wait a moment, then try again"
+	case "session_lost", "provider_exited", "browser_gone":
+		return "browser_open starts a new browser; pages and logins of the old one are gone"
+	case "page_crashed":
+		return "browser_tab_new opens another page"
+	case "no_provider":
+		return "tell the person what has to be set up; the prompt setup has the steps"
+	case "policy_denied", "url_refused", "path_refused":
+		return "do not try again; tell the person that the policy does not allow it"
+	}
+	switch e.Code {
+	case fault.ElementNotFound, fault.InvalidSelector:
+		return "take a browser_snapshot and use a ref of it"
+	case fault.SessionNotFound:
+		return "browser_open starts a new session"
+	case fault.PageNotFound:
+		return "browser_tab_list shows the pages"
+	case fault.SetupRequired:
+		return "tell the person what has to be set up"
+	default:
+		return ""
+	}
+}
+
+func retry(e *fault.Error) string {
+	if !e.Retryable {
+		return "no"
+	}
+	switch how, _ := e.Details[fault.KeyRetry].(string); how {
+	case "same":
+		return "the same call may succeed"
+	case "new_session":
+		return "in a new session"
+	case "after_ms":
+		return fmt.Sprintf("after %v ms", e.Details[fault.KeyRetryAfter])
+	default:
+		return "yes"
+	}
+}
+
+// detailLimit is how many bytes of details an error's text holds.
+const detailLimit = 4 << 10
+
+// pageDetails gives the details that hold text of the page, as JSON.
+func pageDetails(e *fault.Error) string {
+	some := map[string]any{}
+	for _, key := range []string{"candidates", "dialog", "covered_by", "stack"} {
+		if v, ok := e.Details[key]; ok {
+			some[key] = v
+		}
+	}
+	if data := encode(some); len(some) > 0 && len(data) <= detailLimit {
+		return string(data)
+	}
+	return ""
+}
+
+// texts gives the texts of a list, whose type depends on whether it came over a wire.
+func texts(v any) []string {
+	switch v := v.(type) {
+	case []string:
+		return v
+	case []any:
+		var out []string
+		for _, x := range v {
+			if s, ok := x.(string); ok {
+				out = append(out, s)
+			}
+		}
+		return out
+	}
+	return nil
+}
