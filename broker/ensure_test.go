@@ -46,8 +46,12 @@ func TestEnsureAgain(t *testing.T) {
 		}
 	}
 	for _, ask := range []*browserv1.EnsureSessionRequest{
-		{Isolation: browserv1.Isolation_ISOLATION_PER_JCODE_SESSION.Enum()}, {Attach: browserv1.Attach_ATTACH_NEVER.Enum()},
-		{Persist: proto.Bool(false)}, {RequireFeatures: []string{"element_refs"}}, {ProviderId: proto.String("cdp")}, {RequireMethods: []string{"page.open", "session.list"}},
+		{Isolation: browserv1.Isolation_ISOLATION_PER_JCODE_SESSION.Enum()},
+		{Attach: browserv1.Attach_ATTACH_NEVER.Enum()},
+		{Persist: proto.Bool(false)},
+		{RequireFeatures: []string{"element_refs"}},
+		{ProviderId: proto.String("cdp")},
+		{RequireMethods: []string{"page.open", "session.list"}},
 	} {
 		ask.ClientSessionId = "a"
 		do[*browserv1.EnsureSessionResponse](u, ask)

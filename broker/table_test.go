@@ -143,9 +143,11 @@ func TestPick(t *testing.T) {
 		want string
 	}{
 		{name: "nothing is installed", want: ""},
-		{name: "the default order, whatever order they were found in",
+		{
+			name: "the default order, whatever order they were found in",
 			have: []*Row{prov("extension", "chromium"), prov("zeta", "chromium"), prov("firefox", "firefox"), prov("webdriver", "chromium"), prov("alpha", "chromium"), prov("bidi", "firefox"), prov("cdp", "chromium")},
-			want: "cdp/chromium bidi/firefox webdriver/chromium firefox/firefox extension/chromium alpha/chromium zeta/chromium"},
+			want: "cdp/chromium bidi/firefox webdriver/chromium firefox/firefox extension/chromium alpha/chromium zeta/chromium",
+		},
 		{name: "equal ones are told apart by name", have: []*Row{prov("b", "chromium"), prov("a", "chromium")}, want: "a/chromium b/chromium"},
 		{name: "an instance has the place of its plugin", have: []*Row{prov("work", "chromium", plugin("cdp")), prov("bidi", "firefox")}, want: "work/chromium bidi/firefox"},
 		{name: "ready before degraded", have: []*Row{prov("a", "chromium", is(degradedNow)), prov("b", "chromium")}, want: "b/chromium a/chromium"},

@@ -140,6 +140,20 @@ func (k *talk) send(line string) {
 	}
 }
 
+// sendAside sends while the test goes on.
+func (k *talk) sendAside(text string) {
+	sent := make(chan error, 1)
+	go func() {
+		_, err := io.WriteString(k.in, text)
+		sent <- err
+	}()
+	k.t.Cleanup(func() {
+		if err := <-sent; err != nil {
+			k.t.Errorf("send: %v", err)
+		}
+	})
+}
+
 // receive gives the next message.
 func (k *talk) receive() string {
 	k.t.Helper()

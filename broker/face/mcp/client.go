@@ -99,6 +99,13 @@ func must(name string) *catalog.Method {
 // ensure makes the session of a name, or comes back to it.
 func (c *client) ensure(ctx context.Context, name string, ask *browserv1.EnsureSessionRequest) (*seat, *browserv1.EnsureSessionResponse, error) {
 	ask.ClientSessionId = name
+	hello := c.server.hello
+	if ask.BrowserPreference == nil && hello.Browser != "" {
+		ask.BrowserPreference = &hello.Browser
+	}
+	if ask.ProviderId == nil && hello.Provider != "" {
+		ask.ProviderId = &hello.Provider
+	}
 	resp, err := c.caller.Call(ctx, ensureMethod, ask)
 	if err != nil {
 		return nil, nil, err

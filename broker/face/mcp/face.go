@@ -1,9 +1,13 @@
 package mcp
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -25,7 +29,9 @@ type Options struct {
 	// alone.
 	TextResults bool
 	// Idle is how long an MCP session over HTTP may be unused before it ends; 0 for 30 minutes.
-	Idle   time.Duration
+	Idle time.Duration
+	// Origins are origins of web pages that may call over HTTP, as the door knows them.
+	Origins []string
 	Logger hclog.Logger
 }
 
@@ -62,18 +68,66 @@ func New(o Options) *Face {
 	return f
 }
 
-// Serve answers one client on a pair of streams until the input ends or ctx does. The caller's default session has this
-// name; the caller is closed at the end, and with it what it is bound to.
-func (f *Face) Serve(ctx context.Context, caller *broker.Caller, session string, in io.ReadCloser, out io.WriteCloser) error {
-	s := f.newServer(caller.Principal, f.o.Profiles)
-	c := s.newClient(caller, session)
-	s.clients[""] = c
+// Hello is what a client of a stream wants.
+type Hello struct {
+	// Session is the name of its default session; empty for one of its own that nobody can guess.
+	Session string `json:"session,omitempty"`
+	// Profiles are the tools it gets; empty for the face's.
+	Profiles []string `json:"profiles,omitempty"`
+	// Text puts results into the text alone.
+	Text bool `json:"text,omitempty"`
+	// Browser and Provider are asked for where a session is made without saying so.
+	Browser  string `json:"browser,omitempty"`
+	Provider string `json:"provider,omitempty"`
+}
+
+// Serve answers one client on a pair of streams until the input ends or ctx does. The caller is closed at the end, and with
+// it what it is bound to.
+func (f *Face) Serve(ctx context.Context, caller *broker.Caller, hello Hello, in io.ReadCloser, out io.WriteCloser) error {
+	if len(hello.Profiles) == 0 {
+		hello.Profiles = f.o.Profiles
+	}
+	if hello.Session == "" {
+		hello.Session = ownName()
+	}
+	s := f.newServer(caller.Principal, hello)
+	s.clients[""] = s.newClient(caller, hello.Session)
 	defer s.close(context.WithoutCancel(ctx))
 	err := s.mcp.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
 	if ctx.Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, mcp.ErrConnectionClosed) {
 		return nil
 	}
 	return err
+}
+
+// helloLimit and helloWait bound the first line of a stream.
+const (
+	helloLimit = 4 << 10
+	helloWait  = 10 * time.Second
+)
+
+// ServeConn answers one client on a connection whose first line is its Hello.
+func (f *Face) ServeConn(ctx context.Context, caller *broker.Caller, conn net.Conn) error {
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	in := bufio.NewReaderSize(conn, helloLimit)
+	_ = conn.SetReadDeadline(time.Now().Add(helloWait))
+	line, err := in.ReadSlice('\n')
+	var hello Hello
+	if err == nil {
+		err = json.Unmarshal(line, &hello)
+	}
+	if err == nil {
+		hello.Profiles, err = ParseProfiles(strings.Join(hello.Profiles, ","))
+	}
+	if err != nil {
+		caller.Close(ctx)
+		return fmt.Errorf("the first line of an MCP stream: %w", err)
+	}
+	_ = conn.SetReadDeadline(time.Time{})
+	return f.Serve(ctx, caller, hello, struct {
+		io.Reader
+		io.Closer
+	}{in, conn}, conn)
 }
 
 // server gives the server of an HTTP client, and makes it at the first request.
@@ -83,7 +137,7 @@ func (f *Face) server(who broker.Principal, profiles []string) *server {
 	defer f.mu.Unlock()
 	s := f.servers[k]
 	if s == nil {
-		s = f.newServer(who, profiles)
+		s = f.newServer(who, Hello{Profiles: profiles, Text: f.o.TextResults})
 		s.clients[""] = s.newClient(f.o.Broker.Connect(who, broker.Unbound), "")
 		f.servers[k] = s
 	}

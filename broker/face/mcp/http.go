@@ -2,13 +2,12 @@ package mcp
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"time"
-
-	"context"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -61,7 +60,13 @@ func (f *Face) Handler() http.Handler {
 		stateful.ServeHTTP(w, r)
 	})
 	// The SDK keeps one user from the MCP session of another by the user of the token.
-	return http.NewCrossOriginProtection().Handler(auth.RequireBearerToken(user, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(eras))
+	cross := http.NewCrossOriginProtection()
+	for _, o := range f.o.Origins {
+		if err := cross.AddTrustedOrigin(o); err != nil {
+			f.o.Logger.Warn("origin cannot be trusted", "origin", o, "error", err)
+		}
+	}
+	return cross.Handler(auth.RequireBearerToken(user, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(eras))
 }
 
 func (f *Face) profilesOf(r *http.Request) ([]string, error) {

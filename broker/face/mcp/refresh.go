@@ -28,11 +28,11 @@ func (s *server) refresh(ctx context.Context) {
 	for _, t := range tools() {
 		version := ""
 		show := t.lean
-		if slices.Contains(s.profiles, ProfileAll) {
+		if slices.Contains(s.hello.Profiles, ProfileAll) {
 			show = t.whole
 		}
 		switch {
-		case !t.in(s.profiles) || !able.serve(t):
+		case !t.in(s.hello.Profiles) || !able.serve(t):
 		case t.passes():
 			if names := s.passthrough(ctx, caller, able.custom); len(names) > 0 {
 				version = strings.Join(names, ", ")
@@ -59,9 +59,9 @@ func (s *server) refresh(ctx context.Context) {
 	s.offerSetup(ctx, caller)
 }
 
-// shown gives a tool as this face's clients see it.
+// shown gives a tool as the clients see it.
 func (s *server) shown(t *mcp.Tool) *mcp.Tool {
-	if !s.face.o.TextResults {
+	if !s.hello.Text {
 		return t
 	}
 	without := *t
