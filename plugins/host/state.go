@@ -42,8 +42,10 @@ type Status struct {
 	Describe *browserv1.DescribeResponse
 	// Last is its last answer to provider.status; nil before the first.
 	Last *browserv1.StatusResponse
-	// Err is why it does not run, where it does not: a fault.
+	// Err is why it cannot run now, where it cannot, as a fault; nil for one that is stopped and starts when it is needed.
 	Err error
+	// LastExit is why the last process ended that was not asked to, or the last start failed, as a fault; nil before.
+	LastExit error
 	// ManualSteps are what a person has to do before it can run.
 	ManualSteps []string
 	// Starts is how many processes have been started.

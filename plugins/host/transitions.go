@@ -116,6 +116,7 @@ func (a *actor) onStarted(r outcome) {
 
 // failed waits before the next start, longer each time, unless only a person can help, and tells those who wait why.
 func (a *actor) failed(err error) {
+	a.now.LastExit = err
 	if needsPerson(err) {
 		a.missing(err)
 	} else {
@@ -158,6 +159,7 @@ func (a *actor) missing(err error) {
 func (a *actor) onGone() {
 	i, lived := a.instance, time.Since(a.readyAt)
 	a.instance = nil
+	a.now.LastExit = i.Err()
 	a.work.Go(func() { _ = i.Stop(context.Background()) }) // frees what is left
 	if lived >= earlyDeath {
 		a.deaths = 0
@@ -169,7 +171,7 @@ func (a *actor) onGone() {
 		return
 	}
 	a.timer.Stop()
-	a.to(StateStopped, i.Err())
+	a.to(StateStopped, nil)
 }
 
 // onStopped hears that a stop is over.
@@ -203,7 +205,7 @@ func (a *actor) onTimer() {
 			a.again = true // nobody can need what nobody knows, so it is asked again
 			return
 		}
-		a.to(StateStopped, a.now.Err)
+		a.to(StateStopped, nil)
 	case a.instance != nil && !a.stopping:
 		if a.instance.use.idle() >= a.opts.Idle {
 			a.to(StateDraining, nil)
