@@ -1,0 +1,34 @@
+package picture
+
+import (
+	"bytes"
+	"image"
+	"image/png"
+	"testing"
+)
+
+// A mark is drawn where its box lies in the picture, and the picture keeps its size.
+func TestAnnotate(t *testing.T) {
+	var plain bytes.Buffer
+	if err := png.Encode(&plain, image.NewRGBA(image.Rect(0, 0, 200, 100))); err != nil {
+		t.Fatal(err)
+	}
+	data, err := Annotate(plain.Bytes(), "image/png", []Mark{{Ref: "d1e2", X: 30, Y: 20, Width: 40, Height: 20}}, 10, 0, 2, 80)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := png.Decode(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Bounds() != image.Rect(0, 0, 200, 100) {
+		t.Errorf("the picture is %v", got.Bounds())
+	}
+	want := palette[0]
+	if r, g, b, _ := got.At(119, 60).RGBA(); byte(r>>8) != want.R || byte(g>>8) != want.G || byte(b>>8) != want.B {
+		t.Errorf("no edge at the mark's right side: %v", got.At(119, 60))
+	}
+	if _, _, _, a := got.At(150, 60).RGBA(); a != 0 {
+		t.Errorf("something is drawn beside the mark")
+	}
+}
