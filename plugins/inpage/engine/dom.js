@@ -27,7 +27,7 @@
     const isElement = node => nodeType(node) === 1;
 
     // frozen runs fn while the document cannot change, so that what is measured or computed inside is so only once.
-    // memo makes a function of an element that remembers its answers as long as the outermost frozen lasts.
+    // memo makes a function of an element that remembers its answers as long as the outermost frozen lasts; note tells it one.
     let frozenNow = false;
     const memories = [];
     const frozen = fn => {
@@ -38,12 +38,14 @@
     const memo = compute => {
       const known = new Map();
       memories.push(known);
-      return el => {
+      const ask = el => {
         if (!frozenNow) return compute(el);
         let v = known.get(el);
         if (v === undefined) known.set(el, v = compute(el));
         return v;
       };
+      ask.note = (el, v) => { if (frozenNow) known.set(el, v); };
+      return ask;
     };
 
     // Closed roots: handed over by the driver (CDP, BiDi) or opened by an extension's own call. null says: asked, has none.
@@ -191,6 +193,8 @@
       return false;
     };
     const look = memo(measure);
+    // boxed is the quick half of look: it has a box of its own.
+    const boxed = el => check !== undefined && check(el);
 
     // rendered: the element has a box, or stands for one (`display: contents`, options, areas).
     const rendered = el => isConnected(el) && look(el) > 0;
@@ -297,7 +301,7 @@
     }));
 
     return {
-      text, labels, custom, closedCandidates, closedSigns, children, parent, contains, shadow, adopt, assigned, queryAll, frozen, memo, look, measure, rendered, visible, byId, tree, hosts, all,
+      text, labels, custom, closedCandidates, closedSigns, children, parent, contains, shadow, adopt, assigned, queryAll, frozen, memo, look, measure, boxed, rendered, visible, byId, tree, hosts, all,
       firstChild, nextSibling, parentNode, nodeType, localName, getAttribute, hasAttribute, rectOf, styleOf, isElement, isConnected,
       closedRoots,
     };

@@ -1,7 +1,7 @@
 
   // snapshot reads the page: one walk down the flat tree, without recursion, that asks of each element no more than it must.
   const reader = (() => {
-    const { localName, getAttribute, hasAttribute, nodeType, firstChild, nextSibling, look, measure, styleOf, shadow, rectOf } = dom;
+    const { localName, getAttribute, hasAttribute, nodeType, firstChild, nextSibling, look, measure, boxed, styleOf, shadow, rectOf } = dom;
     const hasAttributes = Function.prototype.call.bind(Element.prototype.hasAttributes);
 
     const SKIP = new Set(['script', 'style', 'template', 'noscript', 'head', 'title', 'meta', 'link', 'base', 'datalist', 'source', 'track',
@@ -73,6 +73,7 @@
       const frames = [], late = []; // late: modal dialogs inside shadow roots, met on the way
       const closed = [];
       let owning = names.owning(document); // whether some tree seen so far moves elements by aria-owns
+      let unseen = styles.of(document).unseen;
       const seenOwned = new Set();
       const named = labelsByReference(document, new Map());
       let total = 1, kept = 1;
@@ -134,7 +135,7 @@
           if (inner) labelsByReference(inner, named);
           if (inner) for (const d of modalDialogs(inner)) if (!dialogs.includes(d)) late.push(d);
           kids = names.kids(el, inner ?? undefined);
-          if (inner) sheet = styles.of(inner); else if (kids.length && localName(el) === 'slot') sheet = styles.of(dom.tree(kids[0]));
+          if (inner) { sheet = styles.of(inner); unseen ||= sheet.unseen; } else if (kids.length && localName(el) === 'slot') sheet = styles.of(dom.tree(kids[0]));
         } else next = firstChild(el);
         if (!inner && dom.custom(el)) closed.push(el);
         stack.push({ el, kids, at: 0, next, node, flags, hand, sheet, label, own: false, parts: false, first: true });
@@ -171,7 +172,7 @@
         if (SHAPES.has(name) && !firstChild(el) && !hasAttribute(el, 'role') && !hasAttribute(el, 'aria-label') && !hasAttribute(el, 'tabindex') && !hasAttribute(el, 'onclick')) continue;
         let flags = f.flags & ~UNSEEN;
         if (name === 'slot') { if (f.flags & UNSEEN) flags |= UNSEEN; } else {
-          const seen = measure(el);
+          const seen = !unseen && boxed(el) ? 2 : measure(el);
           if (seen === 0) {
             if (f.first && !f.kids && styleOf(el).display === '') closed.push(f.el); // the host shows something else
             if (!reachable(el, name)) continue;
@@ -207,6 +208,7 @@
         let into = f.node;
         if (listed) {
           into = list(el, role, f.node);
+          if (!(flags & UNSEEN) && firstChild(el)) look.note(el, 2); // its name will ask
           into.acts = acts;
           into.hidden = (flags & HIDDEN) !== 0;
           if (into.at >= 0) {

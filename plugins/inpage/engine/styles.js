@@ -45,17 +45,19 @@
     };
 
     const EMPTY = /^(""|''|none|normal|)$/;
-    // of is what the sheets of a document or shadow root can do: {cursor, content, transformed}.
+    // of is what the sheets of a document or shadow root can do: {cursor, content, transformed, unseen}. unseen: some rule
+    // speaks of `visibility`, so that a box may be there and not be painted.
     const of = dom.memo(root => {
-      const found = { cursor: new Keys(), content: new Keys(), transformed: false };
+      const found = { cursor: new Keys(), content: new Keys(), transformed: false, unseen: false };
       let budget = LARGEST;
-      const unknown = () => { found.cursor.all(); found.content.all(); found.transformed = true; };
+      const unknown = () => { found.cursor.all(); found.content.all(); found.transformed = found.unseen = true; };
       const scan = (rules, outer) => {
         for (const rule of rules) {
           if (--budget < 0) return unknown();
           let selectors = outer;
           const style = rule.style;
           if (style && style.length) {
+            if (style.visibility) found.unseen = true;
             const hand = style.cursor, content = style.content, transform = style.textTransform;
             if (hand || content && !EMPTY.test(content) || transform && transform !== 'none') {
               const text = rule.selectorText ?? '';
@@ -78,7 +80,12 @@
       };
       for (const sheet of [...(root.styleSheets ?? []), ...(root.adoptedStyleSheets ?? [])]) read(sheet);
       if (!found.transformed && dom.all(root, '[style*="text-transform" i]').length) found.transformed = true;
-      if (root.host) found.transformed ||= of(dom.tree(root.host)).transformed; // inherited into the root
+      if (!found.unseen && dom.all(root, '[style*="visibility" i]').length) found.unseen = true;
+      if (root.host) { // both are inherited into the root
+        const outer = of(dom.tree(root.host));
+        found.transformed ||= outer.transformed;
+        found.unseen ||= outer.unseen;
+      }
       return found;
     });
 
