@@ -78,8 +78,8 @@ func (a *app) root(args []string) *cobra.Command {
 		&cobra.Group{ID: groupAdmin, Title: "Running Drover:"},
 	)
 	a.globalFlags(cmd)
-	cmd.AddCommand(a.serveCommand(), a.stdioCommand())
-	if len(args) > 0 && slices.Contains([]string{"serve", "stdio"}, args[0]) {
+	cmd.AddCommand(a.serveCommand(), a.stdioCommand(), a.mcpCommand())
+	if len(args) > 0 && slices.Contains([]string{"serve", "stdio", "mcp"}, args[0]) {
 		return cmd
 	}
 	a.addMethods(cmd)

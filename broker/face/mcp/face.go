@@ -32,7 +32,7 @@ type Options struct {
 	Idle time.Duration
 	// Origins are origins of web pages that may call over HTTP, as the door knows them.
 	Origins []string
-	Logger hclog.Logger
+	Logger  hclog.Logger
 }
 
 // Face serves MCP. All its methods may be called concurrently.
