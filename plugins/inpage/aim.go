@@ -34,6 +34,8 @@ type guard struct {
 	Seen  map[string]int `json:"seen"`
 	On    map[string]any `json:"on"`
 	Other string         `json:"other"`
+	// Active says that a person's input, or ours, activated the window within the last seconds.
+	Active bool `json:"active"`
 }
 
 // how says in what way a target is made ready.

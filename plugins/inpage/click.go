@@ -20,10 +20,7 @@ func (p *Page) Click(ctx context.Context, r *browserv1.ClickRequest) ([]*browser
 	attempt := 0
 	var last ready
 	var g guard
-	for silent := 0; silent < 2; {
-		if attempt++; attempt > attempts {
-			break
-		}
+	for silent := 0; attempt < attempts && silent < 2; attempt++ {
 		var err error
 		if last, err = p.prepare(ctx, r.GetTarget(), h); err != nil {
 			return nil, err
@@ -37,11 +34,13 @@ func (p *Page) Click(ctx context.Context, r *browserv1.ClickRequest) ([]*browser
 		if g, err = p.confirm(ctx, last.at, "click"); err != nil {
 			return nil, err
 		}
-		if g.OK != nil && *g.OK {
+		switch {
+		case g.OK != nil && *g.OK:
 			return clickWarnings(g), nil
-		}
-		if g.OK == nil {
-			silent++ // It may have been lost on the way; but a page that hides its input from us must not get it again and again.
+		case g.OK == nil && g.Active:
+			return []*browserv1.Warning{unseen}, nil
+		case g.OK == nil:
+			silent++ // It was lost on the way, as in a page that is only just being shown.
 		}
 	}
 	if g.OK == nil {
@@ -49,11 +48,16 @@ func (p *Page) Click(ctx context.Context, r *browserv1.ClickRequest) ([]*browser
 			With("element_ref", last.Ref).Hint("take a new page.snapshot"))
 	}
 	if last.Moving {
-		return nil, fault.New(fault.ElementNotActionable, "the element %s keeps moving and was missed %d times", last.Ref, attempts).
+		return nil, fault.New(fault.ElementNotActionable, "the element %s keeps moving and was missed %d times", last.Ref, attempt).
 			Reason("moving").With("element_ref", last.Ref)
 	}
 	return nil, fault.New(fault.ElementNotActionable, "the click went to %s instead", g.Other).
 		Reason("covered").With("element_ref", last.Ref).With("covered_by", g.Other)
+}
+
+// unseen warns of a page that keeps its events from us, so that pressing again could act twice.
+var unseen = &browserv1.Warning{
+	Code: "unconfirmed", Message: "the press reached the page, but the page hides which element got it; check what it did",
 }
 
 // clickWarnings tells when the press came but no click followed: the page took the element away between the two.

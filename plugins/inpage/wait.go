@@ -48,7 +48,7 @@ func (p *Page) Wait(ctx context.Context, r *browserv1.WaitRequest, idle func() b
 		case done:
 			return w.last, nil
 		case errors.Is(err, ErrDocumentGone):
-			w.last.Met = nil
+			w.last.Met, w.looked = nil, false
 			err = pause(ctx, 20*time.Millisecond)
 		}
 		if err != nil {
@@ -71,6 +71,7 @@ type waiter struct {
 	idle       func() bool
 	last       Waited
 	frames     []string
+	looked     bool // the closed roots of the document were opened
 }
 
 // look tests the conditions, in the page for as long as nothing outside of it matters.
@@ -111,6 +112,9 @@ func (w *waiter) look(ctx context.Context) (bool, error) {
 		URL    string   `json:"url"`
 		Frames []string `json:"frames"`
 	}
+	if _, ok := p.eval.(RootOpener); ok && !w.looked {
+		wait = 0
+	}
 	known := w.frames
 	if known == nil {
 		known = []string{}
@@ -124,10 +128,19 @@ func (w *waiter) look(ctx context.Context) (bool, error) {
 	w.frames = got.Frames
 	fresh := !slices.Equal(known, got.Frames)
 	w.last = Waited{Met: w.order(append(got.Met, more...)), URL: got.URL}
-	if fresh {
-		return false, nil // What the new frames show counts too.
-	}
 	w.last.Satisfied = len(w.last.Met) == len(w.conditions)
+	// What new frames and closed roots show counts too, and may take a satisfaction away.
+	if !w.looked && (!w.last.Satisfied || w.r.TextAbsent != nil || w.r.SelectorAbsent != nil) {
+		w.looked = true
+		n, err := p.openRoots(ctx, main)
+		if err != nil || n > 0 {
+			w.last.Satisfied = false
+			return false, err
+		}
+	}
+	if fresh {
+		w.last.Satisfied = false
+	}
 	return w.last.Satisfied, nil
 }
 

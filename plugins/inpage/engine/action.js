@@ -59,17 +59,18 @@
       armed = null;
     };
 
-    // confirm tells what came, waiting a moment for it: {ok, seen, on, other}. ok is null when nothing came.
+    // confirm tells what came, waiting a moment for it: {ok, seen, on, other, active}. ok is null when nothing came.
     const confirm = async (wait, until) => {
       const a = armed;
-      if (!a) return { ok: null, seen: {}, on: {}, other: '' };
+      if (!a) return { ok: null, seen: {}, on: {}, other: '', active: false };
       const end = clock.now() + wait, done = until ?? (s => s.ok !== null);
       while (!done(a) && clock.now() < end) {
         await Promise.race([new Promise(r => { wake = r; }), clock.sleep(end - clock.now())]);
         wake = null;
       }
       if (armed === a) disarm();
-      return { ok: a.ok, seen: a.seen, on: a.on, other: a.other };
+      // A trusted press activates the window whoever hides the event; so nothing seen and not active means that nothing came.
+      return { ok: a.ok, seen: a.seen, on: a.on, other: a.other, active: navigator.userActivation?.isActive === true };
     };
     return { arm, disarm, confirm, reached };
   })();
