@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -47,6 +48,7 @@ type File struct {
 type stamp struct {
 	when time.Time
 	size int64
+	file uint64 // the inode; every change makes a new one
 }
 
 var (
@@ -162,7 +164,10 @@ func (f *File) load() error {
 		f.tokens, f.stamp = nil, stamp{}
 		return fmt.Errorf("read tokens: %s can be read by others; chmod 600 it", f.path)
 	}
-	now := stamp{info.ModTime(), info.Size()}
+	now := stamp{when: info.ModTime(), size: info.Size()}
+	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
+		now.file = sys.Ino
+	}
 	if now == f.stamp {
 		return nil
 	}

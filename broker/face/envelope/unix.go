@@ -13,6 +13,9 @@ import (
 // ServeSocket speaks envelopes, one a line, with everyone who connects to a unix socket, until ctx ends. The peer is known
 // by its user id; its sessions outlive the connection.
 func ServeSocket(ctx context.Context, b *broker.Broker, l net.Listener, log hclog.Logger) error {
+	if log == nil {
+		log = hclog.NewNullLogger()
+	}
 	return door.AcceptAll(ctx, l, func(ctx context.Context, c net.Conn) {
 		who, err := door.Peer(c)
 		if err != nil {
