@@ -74,6 +74,7 @@ func (d *daemon) run(ctx context.Context) error {
 			}
 		})
 	}
+	work.Go(func() { d.faces.serve(hard, d, d.end) })
 	work.Go(func() { d.watch(ctx) })
 	<-ctx.Done()
 
@@ -101,6 +102,7 @@ func (d *daemon) drain(conns *connections) {
 	if d.http != nil {
 		work.Go(func() { d.http.drain(ctx) })
 	}
+	work.Go(func() { d.faces.close(ctx) })
 	conns.drain(ctx)
 	work.Wait()
 }
@@ -204,6 +206,7 @@ func (d *daemon) reload() {
 	d.conf = cfg
 	d.mu.Unlock()
 	d.engine.apply(cfg)
+	d.faces.mcp.Refresh()
 	if old.Listen.HTTP != cfg.Listen.HTTP || old.Listen.Socket != cfg.Listen.Socket {
 		d.log.Warn("addresses change with the next start only")
 	}
@@ -260,6 +263,9 @@ func (d *daemon) close(err error) error {
 		}
 	}
 	d.http.close()
+	late, cancel := context.WithTimeout(context.Background(), endWait)
+	defer cancel()
+	d.faces.close(late)
 	if d.engine != nil {
 		err = d.engine.closeAfter(err)
 	}

@@ -30,6 +30,7 @@ const drainWait = 15 * time.Second
 // serveOptions are the flags of serve.
 type serveOptions struct {
 	http      string
+	grpc      string
 	readyFile string
 	cert, key string
 	auto      bool
@@ -40,7 +41,7 @@ func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Run the daemon: a unix socket, and HTTP on 127.0.0.1", GroupID: groupAdmin, Args: exact(0, 0, ""),
 		Long: `Run the daemon. It serves a unix socket for this user and HTTP on 127.0.0.1: POST /v1/call, GET /v1/ws,
-/metrics, /livez and /readyz. HTTP wants Authorization: Bearer with a token; the first start writes
+/mcp, /metrics, /livez and /readyz. gRPC is served on SOCKET.grpc, and on TCP with --grpc. HTTP wants Authorization: Bearer with a token; the first start writes
 one, mode 0600, and the ready file names where.
 
 SIGHUP reads the config again: a wrong one is refused and the old one stays in force. SIGTERM
@@ -59,6 +60,7 @@ finishes the calls under way (at most 15 s) and ends; a second one ends at once.
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.http, "http", defaultHTTP, "the `ADDR` to serve HTTP on; :0 picks a port, off serves none")
+	f.StringVar(&o.grpc, "grpc", "off", "the `ADDR` to serve gRPC on; :0 picks a port; SOCKET.grpc is always served")
 	f.StringVar(&o.readyFile, "ready-file", "", "write {\"pid\",\"http\",\"socket\",\"token_file\"} to this `FILE` when ready")
 	f.StringVar(&o.cert, "tls-cert", "", "the `FILE` with the certificate of an ADDR that other machines reach")
 	f.StringVar(&o.key, "tls-key", "", "the `FILE` with its key")
@@ -80,6 +82,7 @@ type daemon struct {
 
 	socket, control net.Listener
 	http            *web // nil where HTTP is off
+	faces           *faces
 
 	use  use
 	mu   sync.Mutex // over config
@@ -139,6 +142,9 @@ func (a *app) newDaemon(o serveOptions) (_ *daemon, err error) {
 		return nil, err
 	}
 	if d.engine, err = newEngine(engineOptions{config: d.conf, log: d.log, stage: true}); err != nil {
+		return nil, err
+	}
+	if d.faces, err = d.openFaces(); err != nil {
 		return nil, err
 	}
 	if addr := d.address(); addr != "off" {
@@ -235,6 +241,9 @@ func (d *daemon) ready() error {
 		fmt.Fprintf(d.app.out, "drover %s serves\n  socket %s\n", programVersion(), told.Socket)
 		if told.HTTP != "" {
 			fmt.Fprintf(d.app.out, "  http   %s\n  token  in %s\n", told.HTTP, told.TokenFile)
+		}
+		for _, at := range d.faces.addresses() {
+			fmt.Fprintf(d.app.out, "  %-6s %s\n", at[0], at[1])
 		}
 	}
 	return nil

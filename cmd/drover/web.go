@@ -57,7 +57,7 @@ func (d *daemon) openWeb(addr string) (*web, error) {
 			Hint("choose another address with --http ADDR, :0 for any free port, or off").Cause(err)
 	}
 	face := &envelope.Server{
-		Broker: d.engine.broker, Logger: d.log.Named("http"),
+		Broker: d.engine.broker, Logger: d.log.Named("http"), Mounts: map[string]http.Handler{"/mcp": d.faces.mcp.Handler()},
 		Door: door.Door{Tokens: d.tokens, Hosts: d.conf.Listen.Hosts, Origins: d.conf.Listen.Origins},
 	}
 	inner := face.Handler()

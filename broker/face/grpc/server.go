@@ -33,7 +33,9 @@ type Options struct {
 	// Tokens knows who may come in over TCP; nil lets nobody in.
 	Tokens door.Tokens
 	// TLS is for TCP; nil serves without, which is for loopback alone.
-	TLS    *tls.Config
+	TLS *tls.Config
+	// Busy, when it is not nil, is called at the begin of every call, and what it gives at its end.
+	Busy   func() func()
 	Logger hclog.Logger
 }
 
@@ -51,6 +53,9 @@ type Server struct {
 func New(o Options) *Server {
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
+	}
+	if o.Busy == nil {
+		o.Busy = func() func() { return func() {} }
 	}
 	return &Server{o: o, health: newHealth(o.Broker)}
 }
@@ -75,7 +80,7 @@ func (s *Server) serve(l net.Listener, creds grpc.ServerOption, who identify) er
 		grpc.ConnectionTimeout(10*time.Second), grpc.MaxHeaderListSize(64<<10),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
-		grpc.ChainUnaryInterceptor(who.unary, detailUnary), grpc.ChainStreamInterceptor(who.stream, detailStream))
+		grpc.ChainUnaryInterceptor(s.busyUnary, who.unary, detailUnary), grpc.ChainStreamInterceptor(s.busyStream, who.stream, detailStream))
 	catalog.Mount(g, s.call)
 	browserv1.RegisterEventServiceServer(g, &events{broker: s.o.Broker})
 	grpc_health_v1.RegisterHealthServer(g, s.health)
@@ -88,6 +93,16 @@ func (s *Server) serve(l net.Listener, creds grpc.ServerOption, who identify) er
 	s.all = append(s.all, g)
 	s.mu.Unlock()
 	return g.Serve(l)
+}
+
+func (s *Server) busyUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	defer s.o.Busy()()
+	return next(ctx, req)
+}
+
+func (s *Server) busyStream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	defer s.o.Busy()()
+	return next(srv, ss)
 }
 
 // Close ends the server: calls under way are given until ctx ends, streams of events end at once.

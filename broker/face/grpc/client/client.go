@@ -12,8 +12,10 @@ import (
 	"iter"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
@@ -68,15 +70,23 @@ func Call[Resp proto.Message](ctx context.Context, c *Client, req proto.Message)
 	if !ok {
 		return none, fault.New(fault.UnsupportedMethod, "no method takes a %T", req)
 	}
-	resp, err := catalog.Invoke(ctx, c.conn, m, req)
-	if err != nil {
-		return none, err
-	}
-	typed, ok := resp.(Resp)
+	resp, ok := m.NewResponse().(Resp)
 	if !ok {
-		return none, fault.New(fault.InvalidRequest, "%s answers a %T, not a %T", m.Name, resp, none)
+		return none, fault.New(fault.InvalidRequest, "%s answers a %T, not a %T", m.Name, m.NewResponse(), none)
 	}
-	return typed, nil
+	if err := c.conn.Invoke(ctx, m.Path, req, resp); err != nil {
+		return none, faultOf(err)
+	}
+	return resp, nil
+}
+
+// faultOf reads a fault from the error of a call; a broker that cannot be reached is not_ready.
+func faultOf(err error) error {
+	if st, ok := status.FromError(err); ok && st.Code() == codes.Unavailable && len(st.Details()) == 0 {
+		return fault.New(fault.NotReady, "the broker cannot be reached: %s", st.Message()).Reason("unreachable").
+			Hint("drover serve starts one").Cause(err)
+	}
+	return fault.FromStatus(err)
 }
 
 // Events gives what happens in the caller's sessions until ctx ends or the loop does. Empty lists stand for all types and
@@ -93,7 +103,7 @@ func (c *Client) Events(ctx context.Context, types, sessions []string, ready fun
 			}
 			switch {
 			case err != nil:
-				yield(nil, fmt.Errorf("events: %w", fault.FromStatus(err)))
+				yield(nil, fmt.Errorf("events: %w", faultOf(err)))
 				return
 			case resp.GetEvent() == nil:
 				if ready != nil {
