@@ -24,7 +24,7 @@ func (s *Server) Call(ctx context.Context, m *catalog.Method, req proto.Message)
 		return nil, fault.New(fault.UnsupportedMethod, "the provider %s has no %s", s.info.ID, m.Name).
 			Hint("provider.describe lists what it has").Method(m.Name)
 	}
-	if err := context.Cause(s.life); err != nil {
+	if err := s.over(); err != nil {
 		return nil, err
 	}
 	if err := m.Check(req); err != nil {
@@ -57,7 +57,7 @@ func (s *Server) Custom(ctx context.Context, req *browserv1.CustomRequest) (*bro
 		return nil, fault.New(fault.UnsupportedMethod, "the provider %s has no custom method %s", s.info.ID, req.GetMethod()).
 			Hint("provider.describe lists its custom_methods").Method(req.GetMethod())
 	}
-	if err := context.Cause(s.life); err != nil {
+	if err := s.over(); err != nil {
 		return nil, err
 	}
 	ctx, done := s.enter(ctx, req.GetSessionId(), req.GetPageId())
@@ -70,7 +70,7 @@ func (s *Server) Custom(ctx context.Context, req *browserv1.CustomRequest) (*bro
 	switch {
 	case err == nil:
 	case s.life.Err() != nil && ctx.Err() != nil:
-		return nil, fault.From(context.Cause(s.life))
+		return nil, fault.From(s.over())
 	default:
 		return nil, fault.From(err)
 	}
@@ -90,6 +90,9 @@ func (s *Server) enter(ctx context.Context, session, page string) (context.Conte
 		cancel(nil)
 	}
 }
+
+// over says why the provider's life is over; nil while it is not.
+func (s *Server) over() error { return context.Cause(s.life) }
 
 // guard runs fn and makes an error of a panic. The log gets the stack, and the value only where the runtime made it:
 // another value could hold page text.
@@ -119,7 +122,7 @@ func (s *Server) failed(ctx context.Context, m *catalog.Method, timeout time.Dur
 	}
 	switch {
 	case s.life.Err() != nil && ctx.Err() != nil:
-		return fault.From(context.Cause(s.life))
+		return fault.From(s.over())
 	case errors.Is(ctx.Err(), context.DeadlineExceeded) || (own != nil && own.ReasonWord() == "deadline_exceeded"):
 		e := TimedOut(m, timeout).Cause(err)
 		if own != nil {

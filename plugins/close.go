@@ -25,7 +25,7 @@ func (s *Server) OnClose(fn func(context.Context)) {
 // Close ends all calls and event streams and runs the OnClose functions, once. It returns when they are done, or when ctx
 // or their 5 seconds have ended. Serve calls it.
 func (s *Server) Close(ctx context.Context) {
-	s.close.Do(func() {
+	s.close.Do(func() { //nolint:contextcheck // closing has its own time: who asked for it may not wait
 		s.end(fault.New(fault.BrowserNotRunning, "the provider %s is shutting down", s.info.ID).
 			Reason("provider_exited").Cause(errClosing))
 		go s.runClosing()

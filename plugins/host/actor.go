@@ -68,12 +68,12 @@ func (a *actor) run(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-			a.shutdown()
+			a.shutdown() //nolint:contextcheck // a process is ended though its supervisor is done
 			return
 		case command := <-a.super.commands:
 			command(a)
 		case r := <-a.started:
-			a.onStarted(r)
+			a.onStarted(r) //nolint:contextcheck // a process is ended though its supervisor is done
 		case err := <-a.stopped:
 			a.onStopped(err)
 		case st := <-a.stages:
@@ -81,9 +81,9 @@ func (a *actor) run(ctx context.Context) {
 		case st := <-a.heard:
 			a.onStatus(st)
 		case <-gone:
-			a.onGone()
+			a.onGone() //nolint:contextcheck // a process is ended though its supervisor is done
 		case <-a.timer.C:
-			a.onTimer()
+			a.onTimer() //nolint:contextcheck // a process is ended though its supervisor is done
 		}
 		if a.again && !a.starting && !a.stopping {
 			a.again = false
@@ -169,7 +169,8 @@ func (a *actor) shutdown() {
 		case r := <-a.started:
 			a.starting, a.instance = false, r.instance
 			a.stop()
-		case <-a.stopped:
+		case err := <-a.stopped:
+			a.tell(err)
 			a.stopping, a.instance = false, nil
 		case <-a.stages:
 		}

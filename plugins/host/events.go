@@ -20,7 +20,7 @@ func (i *Instance) Events(ctx context.Context) iter.Seq2[*browserv1.Event, error
 	return func(yield func(*browserv1.Event, error) bool) {
 		inner, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		defer context.AfterFunc(i.life, func() { cancel(i.Err()) })()
+		defer i.untilGone(cancel)()
 		stream, err := i.service.Events(inner, &browserv1.EventsRequest{})
 		if err != nil {
 			i.lastEvent(ctx, err, yield)

@@ -33,8 +33,8 @@ type Found struct {
 func Places() []Place {
 	var places []Place
 	if exe, err := os.Executable(); err == nil {
-		if real, err := filepath.EvalSymlinks(exe); err == nil {
-			exe = real
+		if target, err := filepath.EvalSymlinks(exe); err == nil {
+			exe = target
 		}
 		dir := filepath.Dir(exe)
 		places = append(places,

@@ -58,7 +58,7 @@ func newInstance(spec Spec, conn *grpc.ClientConn) *Instance {
 
 // own ties the instance to its process: when that ends, calls in flight fail at once and everything is freed.
 func (i *Instance) own(l *launch) {
-	i.hangUp, i.kill = l.process.terminate, func() { _ = l.process.Kill(context.Background()) }
+	i.hangUp, i.kill = l.process.terminate, l.process.kill
 	go func() {
 		defer close(i.released)
 		<-l.process.exited
@@ -147,7 +147,7 @@ func (i *Instance) invoke(ctx context.Context, timeout time.Duration, rpc func(c
 	defer i.use.enter()()
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(i.life, func() { cancel(i.Err()) })()
+	defer i.untilGone(cancel)()
 	if timeout > 0 {
 		defer time.AfterFunc(timeout+callGrace, func() { cancel(errNoAnswer) }).Stop()
 	}
@@ -174,6 +174,11 @@ func (i *Instance) invoke(ctx context.Context, timeout time.Duration, rpc func(c
 		return e.With("limit_bytes", plugins.MaxMessageBytes).Hint("the limit is %d bytes", plugins.MaxMessageBytes)
 	}
 	return e
+}
+
+// untilGone cancels with the fault when the process is gone, until the function that it gives is called.
+func (i *Instance) untilGone(cancel context.CancelCauseFunc) (stop func() bool) {
+	return context.AfterFunc(i.life, func() { cancel(i.Err()) })
 }
 
 // awaitEnd waits a moment for the end of a process whose connection broke.

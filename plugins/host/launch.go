@@ -42,7 +42,7 @@ func Launch(ctx context.Context, spec Spec) (*Instance, error) {
 		return nil, err
 	}
 	// Nothing in go-plugin's start heeds a context, but all of it ends when the process does.
-	defer context.AfterFunc(ctx, func() { _ = l.process.Kill(context.Background()) })()
+	defer context.AfterFunc(ctx, l.process.kill)()
 	conn, err := l.connect()
 	if err != nil {
 		return nil, l.fail(ctx, err)
@@ -158,7 +158,7 @@ func (l *launch) connect() (*grpc.ClientConn, error) {
 
 // fail cleans up after a start that gave no connection and says why.
 func (l *launch) fail(ctx context.Context, err error) error {
-	_ = l.process.Kill(context.Background())
+	l.process.kill()
 	if l.process.ID() != "" {
 		<-l.process.reaped
 	}

@@ -2,11 +2,13 @@ package host
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -88,12 +90,23 @@ func bootID() string {
 	return strings.TrimSpace(string(data))
 }
 
-// withHandle opens a handle to a process and lets fn send signals through it.
-func withHandle(pid int, fn func(send func(syscall.Signal) error) error) error {
-	fd, err := unix.PidfdOpen(pid, 0)
+// kill kills the process by a handle that cannot come to mean another one (pidfd_open(2)), if it is still the one that same
+// tells, and waits for its end. It says whether it is gone.
+func (p proc) kill(deadline time.Time, same func(proc) bool) bool {
+	fd, err := unix.PidfdOpen(p.pid, 0)
 	if err != nil {
-		return err
+		return false
 	}
-	defer unix.Close(fd)
-	return fn(func(s syscall.Signal) error { return unix.PidfdSendSignal(fd, s, nil, 0) })
+	defer func() { _ = unix.Close(fd) }()
+	now, err := identify(p.pid)
+	if err != nil || !same(now) || unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) != nil {
+		return false
+	}
+	for {
+		left := max(time.Until(deadline), 0)
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds()))
+		if !errors.Is(err, syscall.EINTR) {
+			return err == nil && n > 0
+		}
+	}
 }

@@ -115,13 +115,18 @@ func (p *process) Wait(context.Context) error {
 	return p.status
 }
 
-// Kill kills the process and its group at once, frozen or not, or as soon as it has started.
+// Kill kills the process and its group for go-plugin.
 func (p *process) Kill(context.Context) error {
+	p.kill()
+	return nil
+}
+
+// kill kills the process and its group at once, frozen or not, or as soon as it has started.
+func (p *process) kill() {
 	p.mu.Lock()
 	p.doomed = true
 	p.mu.Unlock()
 	p.signal(-1, syscall.SIGKILL)
-	return nil
 }
 
 // terminate asks the process to shut down.

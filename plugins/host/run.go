@@ -115,7 +115,9 @@ func lockRoot(root string) (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("run folder: %w", err)
 	}
-	for deadline := time.Now().Add(lockWait); ; time.Sleep(10 * time.Millisecond) {
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for deadline := time.Now().Add(lockWait); ; <-again.C {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
 			break

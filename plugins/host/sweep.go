@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -89,31 +88,18 @@ func (o owner) killMarked(dir string) []int {
 	}
 	var killed []int
 	deadline := time.Now().Add(sweepWait)
-	for {
-		left := 0
+	for found := true; found && time.Now().Before(deadline); {
+		found = false
 		for _, p := range processes() {
 			if p.pid == os.Getpid() || p.state == 'Z' || p.start < o.StartTime || !p.marked(o.Mark, dir) {
 				continue
 			}
-			left++
-			if p.kill(func(now proc) bool { return now.start == p.start && now.marked(o.Mark, dir) }) {
-				killed = appendOnce(killed, p.pid)
+			if p.kill(deadline, func(now proc) bool { return now.start == p.start && now.marked(o.Mark, dir) }) {
+				killed, found = append(killed, p.pid), true
 			}
 		}
-		if left == 0 || time.Now().After(deadline) {
-			return killed
-		}
-		time.Sleep(10 * time.Millisecond)
 	}
-}
-
-func appendOnce(pids []int, pid int) []int {
-	for _, p := range pids {
-		if p == pid {
-			return pids
-		}
-	}
-	return append(pids, pid)
+	return killed
 }
 
 // marked says whether the process bears the mark in its environment, or has the run folder in its command line. A mark in
@@ -133,17 +119,4 @@ func (p proc) marked(mark, dir string) bool {
 		}
 	}
 	return false
-}
-
-var errGone = errors.New("the process is gone")
-
-// kill kills the process by a handle that cannot come to mean another one, if it is still the one that same tells.
-func (p proc) kill(same func(proc) bool) bool {
-	return withHandle(p.pid, func(send func(syscall.Signal) error) error {
-		now, err := identify(p.pid)
-		if err != nil || !same(now) {
-			return errGone
-		}
-		return send(syscall.SIGKILL)
-	}) == nil
 }

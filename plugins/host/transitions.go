@@ -70,7 +70,7 @@ func (a *actor) drain(w waiter) {
 	a.work.Go(func() {
 		ctx, cancel := context.WithCancelCause(w.ctx)
 		defer cancel(nil)
-		defer context.AfterFunc(i.life, func() { cancel(i.Err()) })()
+		defer i.untilGone(cancel)()
 		err := i.use.wait(ctx)
 		if i.Err() != nil {
 			err = nil // gone is as good as idle
@@ -180,11 +180,16 @@ func (a *actor) onStopped(err error) {
 	a.instance = nil
 	a.deaths = 0
 	a.to(StateStopped, nil)
-	if err != nil {
-		a.opts.Spec.Logger.Error("a provider process does not end", "provider_id", a.now.ID)
-	}
+	a.tell(err)
 	if !a.again {
 		a.answer(nil, nil)
+	}
+}
+
+// tell logs that a process would not end.
+func (a *actor) tell(err error) {
+	if err != nil {
+		a.opts.Spec.Logger.Error("a provider process does not end", "provider_id", a.now.ID, "error", err)
 	}
 }
 

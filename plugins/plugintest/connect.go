@@ -46,9 +46,12 @@ func ConnectSpec(t testing.TB, s *plugins.Server, spec host.Spec) *host.Instance
 func Attach(ctx context.Context, s *plugins.Server, spec host.Spec) (*host.Instance, error) {
 	l := bufconn.Listen(1 << 20)
 	g := s.NewGRPC()
-	served := make(chan error, 1)
-	go func() { served <- g.Serve(l) }()
-	shut := func() {
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = g.Serve(l) // ends with Stop, and with nothing else on a listener in memory
+	}()
+	shut := func() { //nolint:contextcheck // it runs when the instance is stopped, long after ctx
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		s.Close(ctx)
