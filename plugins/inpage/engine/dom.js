@@ -30,6 +30,8 @@
     // memo makes a function of an element that remembers its answers as long as the outermost frozen lasts; note tells it one.
     let frozenNow = false;
     const memories = [];
+    const onThaw = clear => { memories.push({ clear }); };
+    const still = () => frozenNow;
     const frozen = fn => {
       if (frozenNow) return fn();
       frozenNow = true;
@@ -301,7 +303,7 @@
     }));
 
     return {
-      text, labels, custom, closedCandidates, closedSigns, children, parent, contains, shadow, adopt, assigned, queryAll, frozen, memo, look, measure, boxed, rendered, visible, byId, tree, hosts, all,
+      text, labels, custom, closedCandidates, closedSigns, children, parent, contains, shadow, adopt, assigned, queryAll, frozen, memo, onThaw, still, look, measure, boxed, rendered, visible, byId, tree, hosts, all,
       firstChild, nextSibling, parentNode, nodeType, localName, getAttribute, hasAttribute, rectOf, styleOf, isElement, isConnected,
       closedRoots,
     };

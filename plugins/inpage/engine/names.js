@@ -55,10 +55,9 @@
     };
 
     // letters is a text as it is painted: text-transform is part of what a person, and the browser, reads.
-    const transformOf = dom.memo(el => styleOf(el).textTransform || 'none');
     const letters = (text, el, root = dom.tree(el)) => {
-      if (!styles.of(root).transformed) return text;
-      switch (transformOf(el)) {
+      if (!styles.of(root).transform.any) return text;
+      switch (styles.transformed(el)) {
         case 'uppercase': return text.toLocaleUpperCase();
         case 'lowercase': return text.toLocaleLowerCase();
         case 'capitalize': return text.replace(/(^|[^\p{L}\p{N}\p{M}'’])(\p{L})/gu, (_, before, letter) => before + letter.toLocaleUpperCase());
@@ -80,7 +79,7 @@
         else if (token.startsWith('counter')) out += `${counters.at(el, which, token)} `;
         else out += getAttribute(el, token.slice(5, -1).trim()) ?? '';
       }
-      return out && !INLINE.test(style.display) ? ` ${out} ` : out;
+      return out && !/^(inline|contents|$)/.test(style.display) ? ` ${out} ` : out;
     };
     const TOKEN = /"((?:[^"\\]|\\.)*)"|open-quote|close-quote|counters?\((?:[^)"]|"(?:[^"\\]|\\.)*")*\)|attr\([^)]*\)/g;
     // alternative is what follows the slash of `content: "→" / "next"`, else the whole.
@@ -89,12 +88,7 @@
       return at < 0 ? content : content.slice(at + 3);
     };
 
-    const INLINE = /^(inline|contents|ruby|none|$)/;
-    const block = el => {
-      if (!(el instanceof HTMLElement)) return false;
-      const display = styleOf(el).display;
-      return !INLINE.test(display) || /^inline-(block|flex|grid|table)/.test(display);
-    };
+    const block = el => el instanceof HTMLElement && !styles.flows(el);
 
     // content joins what the children of a node say. ctx.visited holds what was said already, so that cycles end.
     const content = (el, ctx) => {

@@ -16,7 +16,6 @@
     // What holds blocks of text side by side; in all other nodes text runs on.
     const CONTAINERS = new Set(['document', 'main', 'region', 'article', 'banner', 'contentinfo', 'complementary', 'navigation', 'form', 'search',
       'group', 'dialog', 'alertdialog', 'tabpanel', 'feed', 'sectionheader', 'sectionfooter', 'figure', 'application', 'toolbar', 'generic', 'log', 'blockquote']);
-    const FLOWING = /^(inline|contents|ruby|$)/;
 
     // What a walk knows of the part of the tree it is in.
     const HIDDEN = 1, QUIET = 2, ACT = 4, BARRED = 8, UNSEEN = 16, BEHIND = 32;
@@ -119,7 +118,7 @@
       const append = (n, data) => {
         const run = n.run;
         if (run && joint.length && !/\s$/.test(run) && !/^\s/.test(data)) {
-          for (let i = 0; i < joint.length && i < 6; i++) if (!FLOWING.test(styleOf(joint[i]).display)) { n.run += ' '; break; }
+          for (let i = 0; i < joint.length && i < 6; i++) if (!styles.flows(joint[i])) { n.run += ' '; break; }
         }
         joint.length = 0;
         n.run += data;

@@ -45,12 +45,12 @@
     };
 
     const EMPTY = /^(""|''|none|normal|)$/;
-    // of is what the sheets of a document or shadow root can do: {cursor, content, transformed, unseen}. unseen: some rule
+    // of is what the sheets of a document or shadow root can do: {cursor, content, transform, unseen}. unseen: some rule
     // speaks of `visibility`, so that a box may be there and not be painted.
     const of = dom.memo(root => {
-      const found = { cursor: new Keys(), content: new Keys(), transformed: false, unseen: false };
+      const found = { cursor: new Keys(), content: new Keys(), transform: new Keys(), unseen: false };
       let budget = LARGEST;
-      const unknown = () => { found.cursor.all(); found.content.all(); found.transformed = found.unseen = true; };
+      const unknown = () => { found.cursor.all(); found.content.all(); found.transform.all(); found.unseen = true; };
       const scan = (rules, outer) => {
         for (const rule of rules) {
           if (--budget < 0) return unknown();
@@ -65,7 +65,7 @@
               selectors = text ? text.includes('&') && outer ? `${text},${outer}` : text : outer || '*';
               if (hand) found.cursor.add(selectors);
               if (content && !EMPTY.test(content) && /:(before|after)/.test(selectors)) found.content.add(selectors);
-              if (transform && transform !== 'none') found.transformed = true;
+              if (transform && transform !== 'none') found.transform.add(selectors);
             }
           }
           if (rule.styleSheet) read(rule.styleSheet);
@@ -79,15 +79,55 @@
         scan(rules, '');
       };
       for (const sheet of [...(root.styleSheets ?? []), ...(root.adoptedStyleSheets ?? [])]) read(sheet);
-      if (!found.transformed && dom.all(root, '[style*="text-transform" i]').length) found.transformed = true;
+      if (dom.all(root, '[style*="text-transform" i]').length) found.transform.any = true;
       if (!found.unseen && dom.all(root, '[style*="visibility" i]').length) found.unseen = true;
       if (root.host) { // both are inherited into the root
         const outer = of(dom.tree(root.host));
-        found.transformed ||= outer.transformed;
+        found.transform.any ||= outer.transform.any;
         found.unseen ||= outer.unseen;
       }
       return found;
     });
 
-    return { of };
+    // transformed is the text-transform of an element. Without a rule of its own it has its parent's.
+    const transformed = dom.memo(el => {
+      const { transform } = of(dom.tree(el));
+      if (!transform.any) return 'none';
+      for (let n = el, i = 0; n && dom.nodeType(n) === 1 && i < 500; n = dom.parent(n), i++) {
+        const { transform } = of(dom.tree(n));
+        if (transform.may(n, dom.localName(n)) || dom.shadow(n) || dom.hasAttribute(n, 'part') || (dom.getAttribute(n, 'style') ?? '').includes('text-transform')) {
+          return dom.styleOf(el).textTransform || 'none';
+        }
+        const up = dom.parentNode(n);
+        if (up && dom.nodeType(up) === 1 && calm.has(up)) break;
+      }
+      if (dom.still()) calm.add(el);
+      return 'none';
+    });
+    // calm elements are known to have none, so that their children need not climb further.
+    const calm = new Set();
+    dom.onThaw(() => { calm.clear(); displays.clear(); });
+
+    // flows says whether an element runs on in the line. Of elements with the same tag and class below the same tag and
+    // class one is asked: it decides only about a space in a name.
+    const INLINE = /^(inline|contents|ruby|none$|$)/, BOXED = /^inline-(block|flex|grid|table)/;
+    const displays = new Map();
+    const signature = el => {
+      if (dom.hasAttribute(el, 'style') || dom.hasAttribute(el, 'id')) return null;
+      return `${dom.localName(el)}.${dom.getAttribute(el, 'class') ?? ''}`;
+    };
+    const display = el => {
+      const own = signature(el), up = own !== null && dom.parent(el), above = up && dom.nodeType(up) === 1 ? signature(up) : null;
+      if (above === null) return dom.styleOf(el).display;
+      const key = `${above}>${own}`;
+      let d = displays.get(key);
+      if (d === undefined) {
+        d = dom.styleOf(el).display;
+        if (dom.still()) displays.set(key, d);
+      }
+      return d;
+    };
+    const flows = el => { const d = display(el); return INLINE.test(d) && !BOXED.test(d); };
+
+    return { of, transformed, flows };
   })();
