@@ -60,6 +60,16 @@ func (s *scene) want(expr, want string) {
 	}
 }
 
+// soon is want for what another process tells the page, a moment later.
+func (s *scene) soon(expr, want string) {
+	s.t.Helper()
+	end := time.Now().Add(3 * time.Second)
+	for s.tab.js(s.t, expr) != want && time.Now().Before(end) {
+		s.tab.js(s.t, "new Promise(r=>setTimeout(r,20))")
+	}
+	s.want(expr, want)
+}
+
 func css(sel string) *browserv1.Target    { return &browserv1.Target{Selector: &sel} }
 func words(text string) *browserv1.Target { return &browserv1.Target{TextQuery: &text} }
 func byRef(ref string) *browserv1.Target  { return &browserv1.Target{ElementRef: &ref} }

@@ -34,7 +34,7 @@ type guard struct {
 	Seen  map[string]int `json:"seen"`
 	On    map[string]any `json:"on"`
 	Other string         `json:"other"`
-	// Active says that a person's input, or ours, activated the window within the last seconds.
+	// Active says that the window was activated meanwhile, as only a press can do, though none was seen.
 	Active bool `json:"active"`
 }
 

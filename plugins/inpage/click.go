@@ -20,7 +20,7 @@ func (p *Page) Click(ctx context.Context, r *browserv1.ClickRequest) ([]*browser
 	attempt := 0
 	var last ready
 	var g guard
-	for silent := 0; attempt < attempts && silent < 2; attempt++ {
+	for silent := 0; attempt < attempts && silent < 3; attempt++ {
 		var err error
 		if last, err = p.prepare(ctx, r.GetTarget(), h); err != nil {
 			return nil, err
@@ -40,7 +40,11 @@ func (p *Page) Click(ctx context.Context, r *browserv1.ClickRequest) ([]*browser
 		case g.OK == nil && g.Active:
 			return []*browserv1.Warning{unseen}, nil
 		case g.OK == nil:
-			silent++ // It was lost on the way, as in a page that is only just being shown.
+			// It was lost on the way: the page is only just being shown, or its frames were painted elsewhere a moment ago.
+			silent++
+			if err := pause(ctx, 50*time.Millisecond); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if g.OK == nil {

@@ -234,6 +234,22 @@ func TestTextQuery(t *testing.T) {
 	s.fails(err, fault.ElementNotFound, "")
 }
 
+// Of hits that are equally good as texts, a person means the one that can be seen and acted on.
+func TestTextQueryTies(t *testing.T) {
+	for name, html := range map[string]string{
+		"a copy off the screen": `<a href="#x" style="position:absolute;left:-9999px">Pay</a><a href="#y" onclick="log.push('y')">Pay</a>`,
+		"a silent copy":         `<div aria-hidden=true><button>Pay</button></div><button onclick="log.push('y')">Pay</button>`,
+		"a disabled one":        `<button disabled>Pay</button><button onclick="log.push('y')">Pay</button>`,
+		"one behind a dialog":   `<button>Pay</button><dialog id=d><button onclick="log.push('y')">Pay</button></dialog><script>d.showModal()</script>`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := stage(t, html)
+			s.click(words("Pay"))
+			s.want("log.join()", `"y"`)
+		})
+	}
+}
+
 func TestPosition(t *testing.T) {
 	s := stage(t, `<body style="margin:0"><button style="position:absolute;left:100px;top:50px;width:100px;height:40px" onclick="log.push('p')">P</button>`)
 	s.click(&browserv1.Target{Position: &browserv1.Position{X: 150, Y: 70}})

@@ -55,7 +55,7 @@ func TestFrames(t *testing.T) {
 				s.click(byRef(ref))
 				s.tab.js(t, "scrollTo(0,0)")
 			}
-			s.want("log.join()", `"deep:true,deep:true,deep:true"`)
+			s.soon("log.join()", `"deep:true,deep:true,deep:true"`)
 			s.click(words("Deep"))
 			if got := s.typed(byRef(s.ref(r, "textbox", "Card")), "4111", false); got != "4111" {
 				t.Errorf("typed %q", got)
@@ -89,7 +89,7 @@ func TestFrames(t *testing.T) {
 			// A point of the viewport inside the frame reaches the same button.
 			s.tab.js(t, "log.length=0")
 			s.click(&browserv1.Target{Position: &browserv1.Position{X: box.X + box.Width/2, Y: box.Y + box.Height/2}})
-			s.want("log.join()", `"card:5,deep:true"`)
+			s.soon("log.join()", `"card:5,deep:true"`)
 		})
 	}
 }
@@ -299,5 +299,19 @@ func TestSnapshotBudgetAndData(t *testing.T) {
 	s.snap(&browserv1.SnapshotRequest{})
 	if n := s.tab.evals - before; n != 1 {
 		t.Errorf("%d evaluations", n)
+	}
+}
+
+// An editor whose field is the body of a frame.
+func TestTypeIntoTheBodyOfAFrame(t *testing.T) {
+	s := stage(t, `<iframe title=Editor srcdoc="<body contenteditable aria-label=Letter><p>Dear</p></body>"></iframe>`)
+	r := s.snap(&browserv1.SnapshotRequest{})
+	frame := s.ref(r, "iframe", "Editor")
+	sel := "body"
+	if got := s.typed(&browserv1.Target{Selector: &sel, FrameRef: &frame}, " Ada", false); got != "Dear Ada" {
+		t.Errorf("value %q", got)
+	}
+	if got := s.typed(nil, "Hello", true); got != "Hello" {
+		t.Errorf("value %q", got)
 	}
 }

@@ -70,7 +70,7 @@ func TestFramesOfEveryShape(t *testing.T) {
 				return
 			}
 			must(t, err)
-			s.want("new Promise(r=>setTimeout(()=>r(log.join()),100))", `"hit"`)
+			s.soon("log.join()", `"hit"`)
 		})
 	}
 }

@@ -31,11 +31,11 @@ type parent struct {
 	ref   string
 }
 
-// answer is what the engine's call gives.
+// answer is what the engine's call gives. Value holds, from the start, a pointer to where the value shall go.
 type answer struct {
-	Doc   int             `json:"doc"`
-	Value json.RawMessage `json:"value"`
-	Error *failure        `json:"error"`
+	Doc   int      `json:"doc"`
+	Value any      `json:"value"`
+	Error *failure `json:"error"`
 }
 
 // failure is an error of the engine.
@@ -82,7 +82,7 @@ func (p *Page) call(ctx context.Context, frame FrameID, op string, args, out any
 		p.session.release(doc)
 		return err
 	}
-	var a answer
+	a := answer{Value: out}
 	if err := json.Unmarshal([]byte(text), &a); err != nil {
 		p.session.release(doc)
 		return fault.New(fault.InternalError, "the engine in the page gave no answer to %s", op).Cause(err)
@@ -93,12 +93,6 @@ func (p *Page) call(ctx context.Context, frame FrameID, op string, args, out any
 	p.session.locate(a.Doc, place{p, frame})
 	if a.Error != nil {
 		return a.Error.fault()
-	}
-	if out == nil {
-		return nil
-	}
-	if err := json.Unmarshal(a.Value, out); err != nil {
-		return fault.New(fault.InternalError, "the engine's answer to %s", op).Cause(err)
 	}
 	return nil
 }

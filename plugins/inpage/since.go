@@ -8,8 +8,12 @@ import (
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 )
 
-// kept is how many snapshots a page remembers for since.
-const kept = 4
+// kept is how many snapshots a page remembers for since, and keptNodes how many nodes and lines they may have together; the
+// last one is always remembered.
+const (
+	kept      = 4
+	keptNodes = 20_000
+)
 
 // taken is a snapshot that was given.
 type taken struct {
@@ -18,14 +22,22 @@ type taken struct {
 	lines     []string
 }
 
+// size is how much a snapshot takes to remember.
+func (t *taken) size() int { return len(t.nodes) + len(t.lines) }
+
 // keep remembers a snapshot and forgets the oldest.
 func (p *Page) keep(t *taken) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.history = append(p.history, t)
-	if len(p.history) > kept {
-		p.history = p.history[1:]
+	total, from := 0, len(p.history)-1
+	for i := from; i >= 0 && len(p.history)-i <= kept; i-- {
+		if total += p.history[i].size(); total > keptNodes && i < len(p.history)-1 {
+			break
+		}
+		from = i
 	}
+	p.history = append([]*taken(nil), p.history[from:]...) // A copy, so that what is forgotten is freed.
 }
 
 // taken finds a remembered snapshot.

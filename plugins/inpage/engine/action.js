@@ -48,10 +48,12 @@
       for (const type of types) if (!STOP.has(type)) (on ? addEventListener : removeEventListener)(type, see, true);
     };
 
+    const active = () => navigator.userActivation?.isActive === true;
+
     // arm starts to watch: kind press, move, keys or drop; el is what must be reached; force lets everything through.
     const arm = (kind, el, { force = false, synthetic = false } = {}) => {
       disarm();
-      armed = { kind, el, types: new Set(KINDS[kind]), synthetic, block: !force, ok: null, seen: {}, on: {}, other: '' };
+      armed = { kind, el, types: new Set(KINDS[kind]), synthetic, block: !force, ok: null, seen: {}, on: {}, other: '', active: active() };
       if (kind !== 'press' && kind !== 'keys') listen(true, armed.types);
     };
     const disarm = () => {
@@ -69,8 +71,8 @@
         wake = null;
       }
       if (armed === a) disarm();
-      // A trusted press activates the window whoever hides the event; so nothing seen and not active means that nothing came.
-      return { ok: a.ok, seen: a.seen, on: a.on, other: a.other, active: navigator.userActivation?.isActive === true };
+      // A trusted press activates the window whoever hides the event; so one that was not active before got a press that we did not see.
+      return { ok: a.ok, seen: a.seen, on: a.on, other: a.other, active: !a.active && active() };
     };
     return { arm, disarm, confirm, reached };
   })();
@@ -299,11 +301,19 @@
       const p = where(), v = aim.view();
       return p.x >= 0 && p.y >= 0 && p.x < v.width && p.y < v.height && target.hitAt(p.x, p.y) === el ? p : null;
     };
+    // A frame of another process gets input by what was last painted, so what was scrolled just now must be painted first.
+    const painted = async p => {
+      if (el.contentDocument || quick) return p;
+      await clock.frame();
+      await clock.frame();
+      return fits();
+    };
     let p = fits();
+    if (p) p = await painted(p);
     if (!quick) for (const at of [.5, .25, .75]) {
       if (p) break;
       el.scrollIntoView({ block: 'nearest', inline: 'nearest', behavior: 'instant' });
-      if ((p = fits())) break;
+      if ((p = fits()) && (p = await painted(p))) break;
       const v = aim.view();
       for (let pane = dom.parent(el); pane; pane = dom.parent(pane)) {
         const node = pane === document ? document.scrollingElement : dom.nodeType(pane) === 1 && panes.scrolls(pane) ? pane : null;
@@ -314,6 +324,7 @@
       }
       await clock.frame();
       p = fits();
+      if (p) p = await painted(p);
     }
     if (p) return p;
     const now = where();

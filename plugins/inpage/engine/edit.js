@@ -38,7 +38,8 @@
     };
     const empty = el => localName(el) === 'input' || localName(el) === 'textarea' ? el.value === '' : !/\S/.test(el.textContent) && !dom.all(el, 'img,video,table,hr,input').length;
 
-    const active = () => states.focusedElement();
+    // active is the element that has the focus; the body too where it is an editor, as in a frame of an editor.
+    const active = () => states.focusedElement() ?? (document.body?.isContentEditable && document.activeElement === document.body ? document.body : null);
     const holds = el => { const a = active(); return Boolean(a) && (a === el || dom.contains(el, a)); };
 
     // fire tells the page of a change the way the browser does when a person makes it.

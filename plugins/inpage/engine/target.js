@@ -133,6 +133,14 @@
 
     // NAMED are elements whose name is, or may be, something else than the text they show. Whoever acts around one is named by it too.
     const NAMED = '[aria-label],[aria-labelledby],[alt],[title],[placeholder],input,select,textarea,svg,fieldset,iframe,button input,a input';
+    // TIES tell hits apart that look equally good to a text: a person means the one in the open dialog, that can be seen, is not
+    // a silent copy, and can be acted on.
+    const TIES = [
+      () => { const open = dom.queryAll('dialog:modal,[aria-modal=true]').filter(dom.visible); return el => open.some(d => dom.contains(d, el)); },
+      () => el => { const b = dom.rectOf(el); return b.right + scrollX > 0 && b.bottom + scrollY > 0; },
+      () => el => { for (let n = el; n && nodeType(n) === 1; n = parent(n)) if (getAttribute(n, 'aria-hidden') === 'true') return false; return true; },
+      () => el => states.enabled(el),
+    ];
     const byText = query => dom.frozen(() => {
       const words = squash(query.replace(/\s+/g, ' '));
       if (!words) throw fail('invalid_request', '', 'text_query is empty', { field: 'text_query' });
@@ -176,6 +184,11 @@
         let best = able.length ? able : hits;
         // Of hits inside one another the innermost is meant.
         best = best.filter(el => !best.some(other => other !== el && dom.contains(el, other)));
+        for (const rule of TIES) {
+          if (best.length === 1) break;
+          const better = best.filter(rule());
+          if (better.length) best = better;
+        }
         if (best.length === 1) return best[0];
         best.sort((a, b) => a.compareDocumentPosition(b) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1);
         throw fail('invalid_request', 'ambiguous_target', `${best.length} elements match the text "${shorten(words, 80)}" equally well; give the element_ref of one`,
@@ -212,7 +225,7 @@
       if (t.ref !== undefined) return byRef(t.ref, t.was);
       if (t.selector !== undefined) return dom.queryAll(t.selector)[0] ?? null;
       if (t.text !== undefined) return byText(t.text);
-      if (t.focused) return states.focusedElement();
+      if (t.focused) return edit.active();
       return hitAt(t.x, t.y);
     };
     const said = t => t.selector !== undefined ? `the selector ${t.selector}` : t.text !== undefined ? `the text "${shorten(t.text, 80)}"` : 'the target';
