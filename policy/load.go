@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -101,11 +102,28 @@ func Load(filename string, src []byte) (*Config, error) {
 		l.read(&shape)
 	}
 	if l.diags.HasErrors() {
+		l.diags = slices.DeleteFunc(l.diags, func(d *hcl.Diagnostic) bool { return follows(d, l.diags) })
+		slices.SortStableFunc(l.diags, func(a, b *hcl.Diagnostic) int { return cmp.Compare(at(a), at(b)) })
 		return nil, &LoadError{Diagnostics: l.diags, files: l.files}
 	}
 	sum := sha256.Sum256(src)
 	l.config.File, l.config.Hash = filename, hex.EncodeToString(sum[:])
 	return l.config, nil
+}
+
+// at is where a diagnostic is about, in bytes.
+func at(d *hcl.Diagnostic) int {
+	if d.Subject == nil {
+		return 0
+	}
+	return d.Subject.Start.Byte
+}
+
+// follows says that a diagnostic only repeats in HCL's words that a value is not known, which another one explains.
+func follows(d *hcl.Diagnostic, all hcl.Diagnostics) bool {
+	return d.Detail == "Unsuitable value: value must be known" && slices.ContainsFunc(all, func(o *hcl.Diagnostic) bool {
+		return o != d && o.Subject != nil && d.Subject != nil && o.Subject.Start.Line == d.Subject.Start.Line
+	})
 }
 
 type loader struct {
