@@ -6,9 +6,16 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/chromedp/cdproto"
+	protocol "github.com/chromedp/cdproto/cdp"
+	jsonv2 "github.com/chromedp/cdproto/cdp/jsonv2"
+	pagedomain "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/remote"
 
 	"github.com/droverhq/drover/proto/fault"
@@ -58,6 +65,65 @@ func (p *Provider) attach(ctx context.Context) (*browser, error) {
 		return nil, refuse(err)
 	}
 	return b, nil
+}
+
+// adopt lets a session that shares the profile of a running browser see the pages that a person has open there. They
+// are let go of, not closed, when the session ends.
+func (s *session) adopt(ctx context.Context) error {
+	apart, err := ask(ctx, s.b, target.GetBrowserContexts, protocol.Empty{})
+	if err != nil {
+		return err
+	}
+	all, err := ask(ctx, s.b, target.GetTargets, target.GetTargetsParams{})
+	if err != nil {
+		return err
+	}
+	for _, info := range all.TargetInfos {
+		s.b.mu.Lock()
+		ours := info.Type != "page" || slices.Contains(apart.BrowserContextIDs, info.BrowserContextID)
+		for _, pg := range s.b.pages {
+			ours = ours || pg.target == info.TargetID
+		}
+		if !ours {
+			s.b.adopting[info.TargetID] = s
+		}
+		s.b.mu.Unlock()
+		if ours || strings.HasPrefix(info.URL, "devtools://") {
+			continue
+		}
+		if _, err := ask(ctx, s.b, target.AttachToTarget, target.AttachToTargetParams{TargetID: info.TargetID, Flatten: yes()}); err != nil {
+			s.b.mu.Lock()
+			delete(s.b.adopting, info.TargetID) // It was closed meanwhile.
+			s.b.mu.Unlock()
+		}
+	}
+	return nil
+}
+
+// seed takes in the frames of a page that was there before.
+func (p *page) seed(m *cdproto.Message, err error) {
+	if err != nil || m.Error != nil {
+		return
+	}
+	var res pagedomain.GetFrameTreeResult
+	if jsonv2.Unmarshal(m.Result, &res, chromedp.DefaultUnmarshalOptions) != nil || res.FrameTree == nil {
+		return
+	}
+	p.b.mu.Lock()
+	defer p.b.mu.Unlock()
+	var walk func(t *pagedomain.FrameTree)
+	walk = func(t *pagedomain.FrameTree) {
+		f := p.frameLocked(t.Frame.ID)
+		f.parent, f.loader, f.url = t.Frame.ParentID, t.Frame.LoaderID, t.Frame.URL+t.Frame.URLFragment
+		if f.ch == nil {
+			f.ch = p.ch
+		}
+		for _, child := range t.ChildFrames {
+			walk(child)
+		}
+	}
+	walk(res.FrameTree)
+	p.notifyLocked()
 }
 
 // debuggerURL gives the WebSocket of a running browser. An http URL, and a ws URL without a path, are asked for it.

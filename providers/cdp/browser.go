@@ -66,6 +66,7 @@ func (p *Provider) connect(conn chromedp.Transport, proc *process) (*browser, er
 	}
 	b.core = core
 	b.wg.Go(b.watch)
+	p.ending.Go(b.wg.Wait)
 	return b, nil
 }
 
@@ -89,21 +90,26 @@ func (b *browser) watch() {
 		s.lose()
 	}
 	b.p.forget(b)
+	if b.proc != nil {
+		grace, cancel := context.WithTimeout(context.Background(), exitGrace)
+		defer cancel()
+		b.proc.stop(grace)
+	}
 }
+
+// exitGrace is how long a browser gets to end by itself, once its pipe is closed, before it is killed.
+const exitGrace = 1500 * time.Millisecond
 
 // close ends a started browser with everything it left behind, or lets go of an attached one. It takes at most about
 // two seconds more than ctx.
 func (b *browser) close(ctx context.Context) {
 	b.p.forget(b)
+	// For a browser on a pipe the end of the pipe means to close; watch sees to it that it does.
+	_ = b.link.Close()
 	if b.proc != nil {
-		// Call refuses Browser.close, which is chromedp's own; the end of the pipe asks for the same.
-		_ = b.link.Close()
-		grace, cancel := context.WithTimeout(ctx, 1500*time.Millisecond)
-		b.proc.stop(grace)
-		cancel()
+		b.proc.stop(ctx)
 	}
 	b.cancel()
-	_ = b.link.Close()
 	b.wg.Wait()
 	b.lock.release()
 }
@@ -134,6 +140,7 @@ func (b *browser) onEvent(m *cdproto.Message) {
 func (b *browser) onAttached(e *target.EventAttachedToTarget) {
 	info := e.TargetInfo
 	b.mu.Lock()
+	_, found := b.adopting[info.TargetID]
 	s := b.ownerLocked(info)
 	if info.Type != "page" || s == nil || s.closed {
 		b.mu.Unlock()
@@ -143,6 +150,8 @@ func (b *browser) onAttached(e *target.EventAttachedToTarget) {
 		return
 	}
 	pg := newPage(s, info)
+	pg.found = found
+	pg.blank = pg.blank && !found
 	b.pages[e.SessionID] = pg
 	s.addLocked(pg)
 	pg.ch = b.link.open(e.SessionID, pg.onEvent)
@@ -205,7 +214,7 @@ func (b *browser) detach(id target.SessionID) {
 // gone says whether the connection is lost.
 func (b *browser) gone() bool {
 	select {
-	case <-b.lost:
+	case <-b.link.down:
 		return true
 	default:
 		return false

@@ -142,16 +142,23 @@ func (p *Provider) openSession(ctx context.Context, b *browser, r *browserv1.Ens
 		s.end(context.WithoutCancel(ctx))
 		return nil, s.refused(ctx, err)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if old := p.clients[s.client]; old != nil && !old.b.gone() {
-		// Another call with the same name was faster; its session is the one.
-		b.wg.Go(func() { s.end(context.WithoutCancel(ctx)) })
-		return old, nil
+	if b.attached && s.context == "" {
+		if err := s.adopt(ctx); err != nil {
+			s.end(context.WithoutCancel(ctx))
+			return nil, s.refused(ctx, err)
+		}
 	}
-	p.sessions[s.id] = s
-	p.clients[s.client] = s
-	return s, nil
+	p.mu.Lock()
+	old := p.clients[s.client]
+	if old == nil || old.b.gone() {
+		p.sessions[s.id] = s
+		p.clients[s.client] = s
+		p.mu.Unlock()
+		return s, nil
+	}
+	p.mu.Unlock()
+	s.end(context.WithoutCancel(ctx)) // Another call with the same name was faster; its session is the one.
+	return old, nil
 }
 
 // refused gives an error of the browser at large the protocol's words.
@@ -197,8 +204,12 @@ func (s *session) end(ctx context.Context) {
 	b.mu.Lock()
 	delete(b.contexts, s.context)
 	s.pages, s.active, s.recent = nil, nil, nil
+	last := len(b.sessions) == 0
 	b.mu.Unlock()
 	s.files.remove()
+	if b.attached && last {
+		b.close(ctx)
+	}
 }
 
 // release closes a page that the session opened, and lets go of one that was there before.

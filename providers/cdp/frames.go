@@ -151,6 +151,19 @@ func (p *page) onFrameEventLocked(ch *channel, m *cdproto.Message) (moved string
 	return moved
 }
 
+// The events of scheduled navigations are deprecated and not in the protocol package, but the browser sends them.
+const (
+	scheduledEvent = "Page.frameScheduledNavigation"
+	clearedEvent   = "Page.frameClearedScheduledNavigation"
+
+	soon = 0.2 // seconds; what is scheduled for then belongs to the navigation under way
+)
+
+type scheduled struct {
+	FrameID protocol.FrameID `json:"frameId"`
+	Delay   float64          `json:"delay"`
+}
+
 // onProgressLocked follows navigations on their way.
 func (p *page) onProgressLocked(ch *channel, m *cdproto.Message) {
 	switch string(m.Method) {
@@ -163,6 +176,8 @@ func (p *page) onProgressLocked(ch *channel, m *cdproto.Message) {
 				p.opening++
 			}
 		}
+	case pagedomain.WindowOpen.Method:
+		p.opening++
 	case pagedomain.FrameStartedNavigating.Method:
 		if e, ok := decode[pagedomain.EventFrameStartedNavigating](m); ok {
 			f := p.frameLocked(e.FrameID)
@@ -174,10 +189,12 @@ func (p *page) onProgressLocked(ch *channel, m *cdproto.Message) {
 				f.pending = e.LoaderID
 			}
 		}
-	case "Page.frameClearedScheduledNavigation":
-		if e, ok := decode[struct {
-			FrameID protocol.FrameID `json:"frameId"`
-		}](m); ok {
+	case scheduledEvent: // A refresh by a meta tag has no other sign before it starts.
+		if e, ok := decode[scheduled](m); ok && e.Delay < soon {
+			p.frameLocked(e.FrameID).requested = true
+		}
+	case clearedEvent:
+		if e, ok := decode[scheduled](m); ok {
 			p.frameLocked(e.FrameID).requested = false
 		}
 	case pagedomain.FrameStoppedLoading.Method:

@@ -36,13 +36,9 @@ type rig struct {
 func newRig(t *testing.T, config map[string]any) *rig {
 	t.Helper()
 	r := &rig{t: t, srv: New(), run: t.TempDir(), state: t.TempDir(), upload: t.TempDir()}
-	body, err := structpb.NewStruct(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	do[*browserv1.ConfigureResponse](r, &browserv1.ConfigureRequest{Config: body, Host: &browserv1.HostSettings{
-		RunDir: r.run, StateDir: r.state, UploadDirs: []string{r.upload}, BrokerPid: int32(os.Getpid()),
-	}})
+	req := configureRequest(t, config)
+	req.Host = &browserv1.HostSettings{RunDir: r.run, StateDir: r.state, UploadDirs: []string{r.upload}, BrokerPid: int32(os.Getpid())}
+	do[*browserv1.ConfigureResponse](r, req)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
@@ -56,6 +52,15 @@ func newRig(t *testing.T, config map[string]any) *rig {
 		}
 	})
 	return r
+}
+
+func configureRequest(t *testing.T, config map[string]any) *browserv1.ConfigureRequest {
+	t.Helper()
+	body, err := structpb.NewStruct(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &browserv1.ConfigureRequest{Config: body}
 }
 
 // processesOf lists the live processes whose command line names one of the folders.

@@ -46,7 +46,7 @@ func (l *link) Read(ctx context.Context, msg *cdproto.Message) error {
 	for {
 		var m cdproto.Message
 		if err := l.inner.Read(ctx, &m); err != nil {
-			l.lose(fmt.Errorf("the connection to the browser ended: %w", err))
+			l.lose(fmt.Errorf("%w: %w", errLinkDown, err))
 			return err
 		}
 		if m.SessionID != "" {
@@ -99,7 +99,7 @@ func (l *link) write() {
 		l.mu.Unlock()
 		for _, msg := range batch {
 			if err := l.inner.Write(context.Background(), msg); err != nil {
-				l.lose(fmt.Errorf("the connection to the browser ended: %w", err))
+				l.lose(fmt.Errorf("%w: %w", errLinkDown, err))
 				return
 			}
 		}

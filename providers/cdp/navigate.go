@@ -55,7 +55,7 @@ func (p *page) goTo(ctx context.Context, address string, until browserv1.WaitUnt
 	res, err := protocol.Call(ctx, p.ch, pagedomain.Navigate, pagedomain.NavigateParams{URL: address})
 	if err != nil {
 		if d := dialogOf(err); d != nil {
-			return p.interrupted(d), nil
+			return p.interrupted(d, err)
 		}
 		return nil, p.explain(ctx, err)
 	}
@@ -65,18 +65,11 @@ func (p *page) goTo(ctx context.Context, address string, until browserv1.WaitUnt
 	case res.ErrorText != "":
 		return p.failedNavigation(ctx, address, res, from)
 	}
-	same := res.LoaderID == ""
-	if err := p.settle(ctx, until, same, from.moves); err != nil {
-		if d := dialogOf(err); d != nil {
-			return p.interrupted(d), nil
-		}
-		return nil, err
-	}
-	return p.arrived(ctx, from)
+	return p.awaitMove(ctx, until, from)
 }
 
 // settle waits until the navigation that was started, and any that superseded it, reached the awaited state.
-func (p *page) settle(ctx context.Context, until browserv1.WaitUntil, same bool, moves int) error {
+func (p *page) settle(ctx context.Context, until browserv1.WaitUntil, moves int) error {
 	return p.until(ctx, func() bool {
 		f := p.frames[p.main]
 		if f.requested || f.pending != "" || f.moves == moves {
@@ -137,7 +130,7 @@ func (p *page) failedNavigation(ctx context.Context, address string, res pagedom
 		// The browser shows a page about it; the next call should meet that, not its making.
 		wait, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		_ = p.settle(wait, browserv1.WaitUntil_WAIT_UNTIL_LOAD, false, from.moves)
+		_ = p.settle(wait, browserv1.WaitUntil_WAIT_UNTIL_LOAD, from.moves)
 		return nil, errNavigation(address, "%s could not be opened", res.ErrorText)
 	}
 	a := &arrival{url: from.url, state: browserv1.NavigationState_NAVIGATION_STATE_SAME_DOCUMENT, status: status}
@@ -149,7 +142,7 @@ func (p *page) failedNavigation(ctx context.Context, address string, res pagedom
 		a.warnings = append(a.warnings, &browserv1.Warning{Code: "no_content", Message: "the server answered without a document, so the page stayed where it was"})
 	default:
 		// Another navigation took its place, or the page was told to stop.
-		if err := p.settle(ctx, browserv1.WaitUntil_WAIT_UNTIL_LOAD, false, from.moves); err == nil {
+		if err := p.settle(ctx, browserv1.WaitUntil_WAIT_UNTIL_LOAD, from.moves); err == nil {
 			return p.arrived(ctx, from)
 		}
 		return nil, errNavigation(address, "the navigation was broken off")
@@ -169,11 +162,15 @@ func errNavigation(address, format string, args ...any) *fault.Error {
 	return e.Hint("check the address and that its server runs, then try again")
 }
 
-// interrupted is the answer of a navigation that a dialog holds up.
-func (p *page) interrupted(d *browserv1.Dialog) *arrival {
+// interrupted is the answer of a navigation that a dialog of the new page holds up. One that asks whether to leave keeps
+// the page where it is, so then the call failed.
+func (p *page) interrupted(d *browserv1.Dialog, err error) (*arrival, error) {
+	if d.GetType() == string(pagedomain.DialogTypeBeforeunload) {
+		return nil, err
+	}
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()
-	return &arrival{url: p.frames[p.main].url, state: browserv1.NavigationState_NAVIGATION_STATE_LOADING, dialog: d}
+	return &arrival{url: p.frames[p.main].url, state: browserv1.NavigationState_NAVIGATION_STATE_LOADING, dialog: d}, nil
 }
 
 // downloading is the answer of a navigation that turned into a download; the page stayed where it was.
@@ -210,7 +207,7 @@ func (p *page) travel(ctx context.Context, step int64, until browserv1.WaitUntil
 	p.b.mu.Unlock()
 	if err := p.ch.Call(ctx, pagedomain.NavigateToHistoryEntry.Method, pagedomain.NavigateToHistoryEntryParams{EntryID: h.Entries[i].ID}, nil); err != nil {
 		if d := dialogOf(err); d != nil {
-			return p.interrupted(d), nil
+			return p.interrupted(d, err)
 		}
 		return nil, p.explain(ctx, err)
 	}
@@ -224,21 +221,35 @@ func (p *page) reload(ctx context.Context, until browserv1.WaitUntil) (*arrival,
 	p.b.mu.Unlock()
 	if err := p.ch.Call(ctx, pagedomain.Reload.Method, pagedomain.ReloadParams{}, nil); err != nil {
 		if d := dialogOf(err); d != nil {
-			return p.interrupted(d), nil
+			return p.interrupted(d, err)
 		}
 		return nil, p.explain(ctx, err)
 	}
 	return p.awaitMove(ctx, until, from)
 }
 
+// awaitMove waits for a navigation that was started and tells where it led. A navigation that the page starts as it loads,
+// such as a refresh, is followed.
 func (p *page) awaitMove(ctx context.Context, until browserv1.WaitUntil, from place) (*arrival, error) {
-	if err := p.settle(ctx, until, false, from.moves); err != nil {
-		if d := dialogOf(err); d != nil {
-			return p.interrupted(d), nil
+	for {
+		if err := p.settle(ctx, until, from.moves); err != nil {
+			if d := dialogOf(err); d != nil {
+				return p.interrupted(d, err)
+			}
+			return nil, err
 		}
-		return nil, err
+		a, err := p.arrived(ctx, from)
+		if err != nil || a.dialog != nil {
+			return a, err
+		}
+		p.b.mu.Lock()
+		f := p.frames[p.main]
+		on := f.requested || f.pending != "" || f.url != a.url
+		p.b.mu.Unlock()
+		if !on {
+			return a, nil
+		}
 	}
-	return p.arrived(ctx, from)
 }
 
 // dialogOf gives the dialog that an error tells of, or nil.

@@ -64,10 +64,12 @@ func newPage(s *session, info *target.Info) *page {
 	}
 	pg.frames[pg.main] = &frame{id: pg.main, url: info.URL}
 	for _, other := range s.pages {
-		if other.target == info.OpenerID {
+		// A page that a click with a modifier opens names no opener.
+		if other.target == info.OpenerID || info.OpenerID == "" && other.opening > 0 && s.creating == 0 {
 			pg.opener = other.id
 			other.opening = max(other.opening-1, 0)
 			other.notifyLocked()
+			break
 		}
 	}
 	pg.driver = s.engine.NewPage(pg, pg)
@@ -77,6 +79,9 @@ func newPage(s *session, info *target.Info) *page {
 // setUp switches on what a target needs and lets it run. Everything goes out at once; the last answer makes a page ready.
 func (p *page) setUp(ch *channel, top bool) {
 	ch.post(pagedomain.Enable.Method, pagedomain.EnableParams{})
+	if top && p.found {
+		ch.send(pagedomain.GetFrameTree.Method, protocol.Empty{}, p.seed)
+	}
 	ch.post(pagedomain.SetLifecycleEventsEnabled.Method, pagedomain.SetLifecycleEventsEnabledParams{Enabled: true})
 	ch.post("Runtime.enable", protocol.Empty{})
 	ch.post(network.Enable.Method, network.EnableParams{})

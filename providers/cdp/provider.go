@@ -23,7 +23,8 @@ const Version = "0.1.0"
 type Provider struct {
 	srv *plugins.Server
 
-	starting sync.Mutex // one browser start at a time
+	starting sync.Mutex     // one browser start at a time
+	ending   sync.WaitGroup // browsers that are not gone for good yet
 
 	mu       sync.Mutex
 	config   Config
@@ -73,10 +74,11 @@ func (p *Provider) find(sessionID, page string) (*session, *page, error) {
 func (p *Provider) session(id string) (*session, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s := p.sessions[id]; s != nil {
+	s := p.sessions[id]
+	if s != nil && !s.b.gone() {
 		return s, nil
 	}
-	if _, ok := p.lost[id]; ok {
+	if _, ok := p.lost[id]; ok || s != nil {
 		return nil, fault.New(fault.SessionNotFound, "the session's browser went away").Reason("session_lost").
 			Hint("call session.ensure for a new session")
 	}
@@ -249,4 +251,5 @@ func (p *Provider) close(ctx context.Context) {
 		wg.Go(func() { b.close(ctx) })
 	}
 	wg.Wait()
+	p.ending.Wait()
 }

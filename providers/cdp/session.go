@@ -35,6 +35,7 @@ type session struct {
 	active    *page
 	recent    []*page // pages that were active, the latest last
 	count     int     // page ids given
+	creating  int     // pages that are being made by a call
 	viewport  *browserv1.Size
 	policy    browserv1.DialogPolicy
 	closed    bool
@@ -141,11 +142,17 @@ func (s *session) newPage(ctx context.Context, foreground bool) (*page, error) {
 	if background {
 		params.Background = &background
 	}
+	s.b.mu.Lock()
+	s.creating++
 	if s.context == "" {
-		s.b.mu.Lock()
 		s.b.spawning = append(s.b.spawning, s)
-		s.b.mu.Unlock()
 	}
+	s.b.mu.Unlock()
+	defer func() {
+		s.b.mu.Lock()
+		s.creating--
+		s.b.mu.Unlock()
+	}()
 	res, err := ask(ctx, s.b, target.CreateTarget, params)
 	if err != nil {
 		s.b.mu.Lock()
@@ -189,6 +196,7 @@ func (s *session) lose() {
 	if closed {
 		return
 	}
+	s.files.remove()
 	s.p.lose(s)
 	s.p.srv.Emit("session.lost", map[string]any{"session_id": s.id, "reason": "browser_gone"})
 }
