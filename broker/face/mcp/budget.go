@@ -7,6 +7,9 @@ import (
 	"slices"
 )
 
+// told is what the sentences about losses take of a budget, in bytes.
+const told = 200
+
 // fit brings the structured result within what the text left of the budget. Lists lose their last entries, long texts their
 // end, and what can only be left out whole is left out; each loss is told, and the whole result is kept for a while as a
 // resource.
@@ -14,7 +17,7 @@ func (r *reply) fit(c *client) {
 	if r.room == 0 {
 		return
 	}
-	room := r.room
+	room := r.room - told
 	for _, p := range r.pages {
 		room -= len(p) + 1
 	}

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/url"
@@ -130,8 +131,8 @@ func (s *server) readExplanation(ctx context.Context, req *mcp.ReadResourceReque
 	return contents(req.Params.URI, "application/json", encode(x)), nil
 }
 
-// planned gives the request of a call that is only asked about. Without a session yet, the question is where it would be
-// made.
+// planned gives the request of a call that is only asked about. Without arguments the question is where a session for it
+// would be made.
 func (c *client) planned(name string, raw json.RawMessage) (*catalog.Method, proto.Message, error) {
 	for _, t := range tools() {
 		if t.name != name && t.method.Name != name {
@@ -141,20 +142,14 @@ func (c *client) planned(name string, raw json.RawMessage) (*catalog.Method, pro
 		if err != nil {
 			return nil, nil, err
 		}
-		session := args.session
-		if session == "" {
-			session = c.session
-		}
+		session := cmp.Or(args.session, c.session)
 		if ask, ok := msg.(*browserv1.EnsureSessionRequest); ok {
-			ask.ClientSessionId = session
-			if session == "" {
-				ask.ClientSessionId = ownName()
-			}
+			ask.ClientSessionId = cmp.Or(session, ownName())
 			return t.method, ask, nil
 		}
-		if seat := c.known(session); seat != nil {
+		if seat := c.known(session); seat != nil && len(raw) > 0 {
 			catalog.SetSessionID(msg, seat.id)
-		} else if t.method.NeedsSession() {
+		} else if t.method.NeedsSession() && len(raw) == 0 {
 			return ensureMethod, &browserv1.EnsureSessionRequest{ClientSessionId: ownName(), RequireMethods: []string{t.method.Name}}, nil
 		}
 		return t.method, msg, nil
