@@ -59,12 +59,12 @@ func TestClickRefusals(t *testing.T) {
 		sel, reason string
 		within      time.Duration
 	}{
-		{"#off", "disabled", 2 * time.Second},
-		{"#aria", "disabled", 2 * time.Second},
-		{"#fs", "disabled", 2 * time.Second},
-		{"#inert", "disabled", 2 * time.Second},
-		{"#gone", "not_visible", 4 * time.Second},
-		{"#flat", "zero_size", 4 * time.Second},
+		{"#off", "disabled", 4 * time.Second},
+		{"#aria", "disabled", 4 * time.Second},
+		{"#fs", "disabled", 4 * time.Second},
+		{"#inert", "disabled", 4 * time.Second},
+		{"#gone", "not_visible", 6 * time.Second},
+		{"#flat", "zero_size", 6 * time.Second},
 		{"#opt", "not_visible", time.Second},
 	} {
 		began := time.Now()
@@ -88,7 +88,7 @@ func TestClickCovered(t *testing.T) {
 	if by, _ := e.Details["covered_by"].(string); !strings.Contains(by, "div#ov") || !strings.Contains(by, "Cookie notice") {
 		t.Errorf("covered by %q", by)
 	}
-	if took := time.Since(began); took > 4*time.Second {
+	if took := time.Since(began); took > 6*time.Second {
 		t.Errorf("it took %v", took)
 	}
 	s.click(words("Accept"))

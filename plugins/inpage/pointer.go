@@ -1,6 +1,7 @@
 package inpage
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -45,29 +46,8 @@ const (
 // Drag presses the pointer on one target, moves to the other and lets go. dropped says that the page got the drop, or the
 // release, on the second target. Errors: as Click's.
 func (p *Page) Drag(ctx context.Context, r *browserv1.DragRequest) (dropped bool, warnings []*browserv1.Warning, err error) {
-	from, err := p.prepare(ctx, r.GetFrom(), how{kind: "press", armed: true})
+	from, err := p.grab(ctx, r.GetFrom())
 	if err != nil {
-		return false, nil, err
-	}
-	start := []Event{
-		{Kind: PointerMove, X: from.X, Y: from.Y},
-		{Kind: PointerDown, X: from.X, Y: from.Y, Button: ButtonLeft, Buttons: 1, ClickCount: 1},
-		{Kind: Pause, Duration: dragPace},
-		{Kind: PointerMove, X: from.X + 3, Y: from.Y + 3, Buttons: 1},
-		{Kind: Pause, Duration: dragPace},
-		{Kind: PointerMove, X: from.X + 8, Y: from.Y + 8, Buttons: 1},
-		{Kind: Pause, Duration: dragPace},
-	}
-	if err := p.perform(ctx, start); err != nil {
-		p.letGo(ctx, from.X, from.Y)
-		return false, nil, err
-	}
-	g, err := p.confirm(ctx, from.at, "")
-	if err != nil || g.OK == nil || !*g.OK {
-		p.letGo(ctx, from.X, from.Y)
-		if err == nil {
-			err = fault.New(fault.ElementNotActionable, "the press went to %s instead", g.Other).Reason("covered").With("covered_by", g.Other)
-		}
 		return false, nil, err
 	}
 	// What is dragged may lie over the target while it moves, so the target need not be hit yet.
@@ -91,7 +71,7 @@ func (p *Page) Drag(ctx context.Context, r *browserv1.DragRequest) (dropped bool
 		p.letGo(ctx, to.X, to.Y)
 		return false, nil, err
 	}
-	g, err = p.confirm(ctx, to.at, "drop")
+	g, err := p.confirm(ctx, to.at, "drop")
 	if err != nil {
 		return false, nil, err
 	}
@@ -109,6 +89,38 @@ func (p *Page) Drag(ctx context.Context, r *browserv1.DragRequest) (dropped bool
 	return false, []*browserv1.Warning{{
 		Code: "drop_refused", Message: "the target did not take the drop",
 	}}, nil
+}
+
+// grab presses the button on a target and begins to move. The button is up again when it fails.
+func (p *Page) grab(ctx context.Context, t *browserv1.Target) (ready, error) {
+	var last guard
+	for range attempts {
+		from, err := p.prepare(ctx, t, how{kind: "press", armed: true})
+		if err != nil {
+			return from, err
+		}
+		err = p.perform(ctx, []Event{
+			{Kind: PointerMove, X: from.X, Y: from.Y},
+			{Kind: PointerDown, X: from.X, Y: from.Y, Button: ButtonLeft, Buttons: 1, ClickCount: 1},
+			{Kind: Pause, Duration: dragPace},
+			{Kind: PointerMove, X: from.X + 3, Y: from.Y + 3, Buttons: 1},
+			{Kind: Pause, Duration: dragPace},
+			{Kind: PointerMove, X: from.X + 8, Y: from.Y + 8, Buttons: 1},
+			{Kind: Pause, Duration: dragPace},
+		})
+		if err == nil {
+			last, err = p.confirm(ctx, from.at, "")
+		}
+		if err == nil && (last.OK != nil && *last.OK || last.OK == nil && last.Active) {
+			return from, nil
+		}
+		p.letGo(ctx, from.X, from.Y)
+		if err != nil {
+			return from, err
+		}
+	}
+	return ready{}, fault.New(fault.ElementNotActionable, "the press went to %s instead", cmp.Or(last.Other, "nothing")).
+		Reason("covered").With("covered_by", last.Other)
 }
 
 // letGo releases the button after a drag that failed, also when its call has ended.

@@ -152,7 +152,8 @@ func (p *Page) has(ctx context.Context, frame FrameID, ref string) bool {
 	return p.call(ctx, frame, "has", map[string]any{"ref": ref}, &there) == nil && there
 }
 
-// inFrames asks the frames, all at once, what they show of the two texts. One that does not answer shows nothing.
+// inFrames asks the frames, all at once, what they show of the two texts. One that does not answer in time may show the text
+// that must be absent; one that shows no document shows nothing.
 func (w *waiter) inFrames(ctx context.Context, parent FrameID, refs []string) shown {
 	ctx, cancel := context.WithTimeout(ctx, min(max(patience(ctx)/2, 50*time.Millisecond), 2*time.Second))
 	defer cancel()
@@ -162,18 +163,7 @@ func (w *waiter) inFrames(ctx context.Context, parent FrameID, refs []string) sh
 	group.SetLimit(8)
 	for _, ref := range refs {
 		group.Go(func() error {
-			child, err := w.p.child(ctx, parent, ref)
-			if err != nil {
-				return nil // Nothing is read from it.
-			}
-			var s shown
-			if w.p.call(ctx, child, "shows", map[string]any{"present": w.r.TextPresent, "absent": w.r.TextAbsent}, &s) != nil {
-				return nil // As above.
-			}
-			if len(s.Frames) > 0 {
-				inner := w.inFrames(ctx, child, s.Frames)
-				s.Present, s.Absent = s.Present || inner.Present, s.Absent || inner.Absent
-			}
+			s := w.inFrame(ctx, parent, ref)
 			mu.Lock()
 			defer mu.Unlock()
 			all.Present, all.Absent = all.Present || s.Present, all.Absent || s.Absent
@@ -182,6 +172,23 @@ func (w *waiter) inFrames(ctx context.Context, parent FrameID, refs []string) sh
 	}
 	_ = group.Wait() // The functions give no error.
 	return all
+}
+
+// inFrame asks one frame, and those in it.
+func (w *waiter) inFrame(ctx context.Context, parent FrameID, ref string) shown {
+	var s shown
+	child, err := w.p.child(ctx, parent, ref)
+	if err == nil {
+		err = w.p.call(ctx, child, "shows", map[string]any{"present": w.r.TextPresent, "absent": w.r.TextAbsent}, &s)
+	}
+	if err != nil {
+		return shown{Absent: ctx.Err() != nil}
+	}
+	if len(s.Frames) > 0 {
+		inner := w.inFrames(ctx, child, s.Frames)
+		s.Present, s.Absent = s.Present || inner.Present, s.Absent || inner.Absent
+	}
+	return s
 }
 
 // conditionNames is the order in which conditions are named.

@@ -17,6 +17,7 @@
     const textSlot = getter(Text.prototype, 'assignedSlot');
     const getAttribute = method(Element.prototype.getAttribute);
     const hasAttribute = method(Element.prototype.hasAttribute);
+    const hasAttributes = method(Element.prototype.hasAttributes);
     const getRootNode = method(Node.prototype.getRootNode);
     const isConnected = getter(Node.prototype, 'isConnected');
     const queryIn = root => nodeType(root) === 1 ? Element.prototype.querySelectorAll
@@ -304,7 +305,7 @@
 
     return {
       text, labels, custom, closedCandidates, closedSigns, children, parent, contains, shadow, adopt, assigned, queryAll, frozen, memo, onThaw, still, look, measure, boxed, rendered, visible, byId, tree, hosts, all,
-      firstChild, nextSibling, parentNode, nodeType, localName, getAttribute, hasAttribute, rectOf, styleOf, isElement, isConnected,
+      firstChild, nextSibling, parentNode, nodeType, localName, getAttribute, hasAttribute, hasAttributes, rectOf, styleOf, isElement, isConnected,
       closedRoots,
     };
   })();

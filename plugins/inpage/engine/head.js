@@ -1,5 +1,5 @@
 // The engine that runs in the page: one script for every provider. The files of this folder are joined in the order
-// head, refs, dom, styles, roles, counters, names, states, outline, snapshot, target, action, wait, tail, inside one function; nothing leaks but __drover.
+// engine.go lists, inside one function; nothing leaks but __drover.
 // It runs in an isolated world where the browser has one. It never writes to the document and raises no event of its own.
 (() => {
   'use strict';

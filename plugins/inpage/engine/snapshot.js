@@ -1,8 +1,8 @@
 
   // snapshot reads the page: one walk down the flat tree, without recursion, that asks of each element no more than it must.
   const reader = (() => {
-    const { localName, getAttribute, hasAttribute, nodeType, firstChild, nextSibling, look, measure, boxed, styleOf, shadow, rectOf } = dom;
-    const hasAttributes = Function.prototype.call.bind(Element.prototype.hasAttributes);
+    const { localName, getAttribute, hasAttribute, hasAttributes, nodeType, firstChild, nextSibling, look, measure, boxed, styleOf, shadow, rectOf } = dom;
+    const { Tree } = items;
 
     const SKIP = new Set(['script', 'style', 'template', 'noscript', 'head', 'title', 'meta', 'link', 'base', 'datalist', 'source', 'track',
       'param', 'col', 'colgroup', 'defs', 'desc', 'metadata', 'clipPath', 'mask', 'linearGradient', 'radialGradient', 'pattern', 'filter', 'br', 'wbr', 'rp']);
@@ -12,39 +12,10 @@
     const RUNS = new Set(('a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr output q ruby rb rt rtc s samp small ' +
       'slot span strike strong sub sup time tt u var tspan textPath').split(' '));
     const SHAPES = new Set(['circle', 'ellipse', 'line', 'path', 'polygon', 'polyline', 'rect', 'stop', 'use']);
+    const SPEAKING = ['role', 'aria-label', 'aria-labelledby', 'tabindex', 'onclick'];
     const STATEFUL = new Set(['input', 'textarea', 'select', 'option', 'summary', 'button', 'meter', 'progress', 'details', 'dialog']);
-    // What holds blocks of text side by side; in all other nodes text runs on.
-    const CONTAINERS = new Set(['document', 'main', 'region', 'article', 'banner', 'contentinfo', 'complementary', 'navigation', 'form', 'search',
-      'group', 'dialog', 'alertdialog', 'tabpanel', 'feed', 'sectionheader', 'sectionfooter', 'figure', 'application', 'toolbar', 'generic', 'log', 'blockquote']);
-
     // What a walk knows of the part of the tree it is in.
-    const HIDDEN = 1, QUIET = 2, ACT = 4, BARRED = 8, UNSEEN = 16, BEHIND = 32;
-
-    // Item is a node of the snapshot: an element that says something. items holds its nodes and the texts between them.
-    class Item {
-      constructor(el, role, up) {
-        this.el = el; this.role = role; this.up = up;
-        this.items = NOTHING; this.text = ''; this.run = '';
-        this.acts = false; this.hidden = false; this.holdsActing = false; this.kids = 0; this.texts = 0;
-        this.gap = false; this.quiet = false; this.valued = false;
-        this.states = NONE; this.at = 0; this.told = null;
-      }
-      name() { return this.told ??= this.el ? wellFormed(nameOf(this)) : ''; }
-      authored() { const el = this.el; return Boolean(el) && hasAttributes(el) && (roles.filled(el, 'aria-label') || hasAttribute(el, 'aria-labelledby')) && this.name() !== ''; }
-      shown() { return this.name() !== ''; }
-      // contentName: something clickable that is no control is called by what it shows, if that is short and holds no control.
-      contentName() { return this.role === 'generic' && !this.holdsActing && this.name() !== ''; }
-    }
-    const NONE = Object.freeze({});
-    const NOTHING = Object.freeze([]);
-    const put = (n, item) => { if (n.items === NOTHING) n.items = [item]; else n.items.push(item); };
-    const LONGEST = 200;
-    const nameOf = n => {
-      const name = names.named(n.el, n.role);
-      if (name || n.role !== 'generic' || !n.acts || n.holdsActing) return name;
-      const text = n.items.length ? names.inner(n.el) : squash(n.text) || names.inner(n.el);
-      return text.length <= LONGEST ? text : '';
-    };
+    const HIDDEN = 1, QUIET = 2, ACT = 4, BARRED = 8, UNSEEN = 16, BEHIND = 32, FRONT = 64;
 
     // hand says whether the page shows a hand over the element: inherited, unless a rule or its own style may say otherwise.
     const hand = (el, name, attributes, f) => {
@@ -67,7 +38,6 @@
 
     // read walks from top and gives the root item, how many nodes there are and the frames among them.
     const read = ({ top, max, interactiveOnly, dialogs = modalDialogs(document) }) => {
-      const root = new Item(null, 'document', null);
       const modal = modalParts(dialogs), focus = states.focusedElement();
       const frames = [], late = []; // late: modal dialogs inside shadow roots, met on the way
       const closed = [];
@@ -75,55 +45,7 @@
       let unseen = styles.of(document).unseen;
       const seenOwned = new Set();
       const named = labelsByReference(document, new Map());
-      let total = 1, kept = 1;
-      const limit = max > 0 ? max : Infinity;
-      const list = (el, role, up) => {
-        flush(up);
-        total++;
-        const n = new Item(el, role, up);
-        n.gap = gap; gap = false;
-        n.at = -1;
-        if (kept < limit && up.at >= 0) { n.at = kept++; put(up, n); }
-        up.kids++;
-        return n;
-      };
-      // flush makes the text so far a node of its own. Its white space stays, for marks inside a line run on.
-      let gap = false; // white space was between the last text or node and what comes now
-      const flush = n => {
-        const run = n.run;
-        n.run = '';
-        gap = false;
-        if (!run) return;
-        const text = run.replace(SPACE, ' ');
-        if (text === ' ') { gap = true; return; }
-        if (n.quiet) { n.text += text; return; }
-        if (interactiveOnly) return;
-        total++;
-        n.texts++;
-        if (kept < limit && n.at >= 0) { kept++; put(n, text); }
-      };
-      // close ends a node: the text of one that holds no other node is its own.
-      const close = n => {
-        if (n.kids === 0 && n.texts === 0) { n.text += n.run.replace(SPACE, ' '); n.run = ''; return; }
-        flush(n);
-        if (n.kids === 0 && n.texts === 1) {
-          total--;
-          if (n.items.length) { n.text = n.items[0]; n.items = NOTHING; kept--; }
-        }
-      };
-      // part parts the text of a node where a block begins or ends: a container's goes on a new line.
-      const part = n => { if (n.run) { if (CONTAINERS.has(n.role)) flush(n); else n.run += ' '; } };
-
-      const joint = [];
-      const append = (n, data) => {
-        const run = n.run;
-        if (run && joint.length && !/\s$/.test(run) && !/^\s/.test(data)) {
-          for (let i = 0; i < joint.length && i < 6; i++) if (!styles.flows(joint[i])) { n.run += ' '; break; }
-        }
-        joint.length = 0;
-        n.run += data;
-      };
-
+      const tree = new Tree(max, interactiveOnly), root = tree.root;
       const stack = [];
       const enter = (el, node, flags, hand, sheet, label, owned) => {
         let kids = null, next = null;
@@ -141,6 +63,7 @@
         return stack[stack.length - 1];
       };
       const start = top ?? document.documentElement;
+      if (!start) return { root, total: 1, kept: 1, frames, closed };
       const above = top && dom.parent(top);
       enter(start, root, top && states.disabled(top) ? BARRED : 0, Boolean(above) && nodeType(above) === 1 && styleOf(above).cursor === 'pointer',
         styles.of(dom.tree(start)), null, [start]);
@@ -152,8 +75,8 @@
         else { node = f.next; if (node) f.next = nextSibling(node); }
         if (!node) {
           stack.pop();
-          if (f.parts) part(f.node); else if (!f.own) joint.push(f.el);
-          if (f.own) { close(f.node); if (f.inline) joint.push(f.el); else if (f.node.up) part(f.node.up); }
+          if (f.parts) tree.part(f.node); else if (!f.own) tree.joint.push(f.el);
+          if (f.own) { tree.close(f.node); if (f.inline) tree.joint.push(f.el); else if (f.node.up) tree.part(f.node.up); }
           continue;
         }
         const type = nodeType(node);
@@ -161,16 +84,17 @@
           if (f.flags & (HIDDEN | UNSEEN | BEHIND)) continue;
           const data = node.data;
           if (f.label && said(f.label, data)) continue;
-          append(f.node, data);
+          tree.append(f.node, data);
           continue;
         }
         if (type !== 1) continue;
         const el = node, name = localName(el);
         if (SKIP.has(name)) { if (name === 'br') f.node.run += ' '; continue; }
         const attributes = hasAttributes(el);
-        if (SHAPES.has(name) && !firstChild(el) && !hasAttribute(el, 'role') && !hasAttribute(el, 'aria-label') && !hasAttribute(el, 'tabindex') && !hasAttribute(el, 'onclick')) continue;
-        let flags = f.flags & ~UNSEEN;
-        if (name === 'slot') { if (f.flags & UNSEEN) flags |= UNSEEN; } else {
+        if (SHAPES.has(name) && !firstChild(el) && !SPEAKING.some(a => hasAttribute(el, a))) continue;
+        let flags = f.flags;
+        if (name !== 'slot') {
+          flags &= ~UNSEEN;
           const seen = !unseen && boxed(el) ? 2 : measure(el);
           if (seen === 0) {
             if (f.first && !f.kids && styleOf(el).display === '') closed.push(f.el); // the host shows something else
@@ -178,11 +102,11 @@
           } else if (seen === 1) flags |= UNSEEN;
         }
         if (owning) { if (seenOwned.has(el)) continue; seenOwned.add(el); }
-        if (modal && !(flags & QUIET) && !modal.inside?.has(el)) {
-          if (modal.open.has(el)) (modal.inside = modal.inside ?? new Set()).add(el);
-          else if (!insideModal(stack, modal)) { if (!modal.path.has(el)) continue; flags |= BEHIND; }
+        if (modal && !(flags & FRONT)) {
+          if (modal.open.has(el)) flags = flags & ~BEHIND | FRONT;
+          else if (modal.path.has(el)) flags |= BEHIND;
+          else continue;
         }
-        if (modal?.open.has(el)) flags &= ~BEHIND;
         if (attributes) {
           if (getAttribute(el, 'aria-hidden') === 'true') flags |= HIDDEN;
           if (hasAttribute(el, 'inert')) continue;
@@ -203,10 +127,10 @@
         else if (flags & HIDDEN) listed = acts && widget && paintedSize(el);
         else if (flags & QUIET) listed = widget || role === 'iframe' || wanted && (hasAttribute(el, 'role') || role === 'img' && names.of(el) !== '');
         const runs = RUNS.has(name);
-        if (!runs) part(f.node); else if (f.node.run) joint.push(el);
+        if (!runs) tree.part(f.node); else if (f.node.run) tree.joint.push(el);
         let into = f.node;
         if (listed) {
-          into = list(el, role, f.node);
+          into = tree.list(el, role, f.node);
           if (!(flags & UNSEEN) && firstChild(el)) look.note(el, 2); // its name will ask
           into.acts = acts;
           into.hidden = (flags & HIDDEN) !== 0;
@@ -220,27 +144,27 @@
           if (acts) for (let up = f.node; up && !up.holdsActing; up = up.up) up.holdsActing = true;
           if (role === 'iframe' && into.at >= 0) frames.push(into);
         }
-        if (EMPTY.has(name) || role === 'iframe') { continue; }
+        if (EMPTY.has(name) || role === 'iframe') continue;
         if (acts) flags |= ACT;
         if (listed && (roles.LEAF.has(role) || role === 'textbox' || role === 'searchbox')) flags |= QUIET;
+        const told = label ? spoken(label) : named.size && named.has(el) ? spoken(named.get(el)) : f.label;
         const only = firstChild(el);
         if (only && nodeType(only) === 3 && !nextSibling(only) && !owning && name !== 'slot' && !shadow(el) && !dom.custom(el)) {
           // Most elements hold a text and nothing else: no need to go in.
-          const told = label ? spoken(label) : named.size && named.has(el) ? spoken(named.get(el)) : f.label;
-          if (!(flags & (HIDDEN | UNSEEN | BEHIND)) && !(told && said(told, only.data))) append(into, only.data);
+          if (!(flags & (HIDDEN | UNSEEN | BEHIND)) && !(told && said(told, only.data))) tree.append(into, only.data);
           if (listed) { into.text = into.run.replace(SPACE, ' '); into.run = ''; }
-          if (!runs) part(f.node); else joint.push(el);
+          if (!runs) tree.part(f.node); else tree.joint.push(el);
           continue;
         }
-        const below = enter(el, into, flags, pointed, f.sheet, label ? spoken(label) : named.size && named.has(el) ? spoken(named.get(el)) : f.label, null);
+        const below = enter(el, into, flags, pointed, f.sheet, told, null);
         below.own = listed;
         below.inline = runs;
         below.parts = !listed && !runs;
         if (listed && (role === 'textbox' || role === 'searchbox')) into.valued = true;
       }
       if (late.length) return read({ top, max, interactiveOnly, dialogs: dialogs.concat(late) });
-      close(root);
-      return { root, total, kept, frames, closed };
+      tree.close(root);
+      return { root, total: tree.total, kept: tree.kept, frames, closed };
     };
 
     // labelsByReference maps the elements that aria-labelledby names to the control they label: the control says their text.
@@ -265,13 +189,12 @@
     // authored: an element without a role whose author gave it a name.
     const authored = (el, name) => name !== 'html' && name !== 'body' && name !== 'slot'
       && (roles.filled(el, 'aria-label') || hasAttribute(el, 'aria-labelledby') || name === 'abbr' && roles.filled(el, 'title')) && names.of(el) !== '';
-    const insideModal = (stack, modal) => { for (let i = stack.length - 1; i >= 0; i--) if (modal.open.has(stack[i].el)) return true; return false; };
     const paintedSize = el => { const b = rectOf(el); return b.width > 0 && b.height > 0; };
     // spoken is what a label's control is called; said tells whether a text of the label is in it.
     const spoken = control => look(control) || reachable(control, localName(control)) ? ` ${names.of(control)} ` : null;
     const said = (name, data) => { if (name === null) return false; const t = squash(data); return t === '' || name.includes(t); };
 
-    return { read, Item };
+    return { read };
   })();
 
   // selectorHint is a short selector that a person could read; it need not be unique.
