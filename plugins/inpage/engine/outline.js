@@ -15,7 +15,6 @@
     // plain: no state that a line would show.
     const plain = n => { for (const k in n.states) if (k !== 'level') return false; return true; };
     const quote = s => JSON.stringify(s);
-    const acting = n => n.acts && !n.states.disabled;
 
     // flags are the states of a line, in brackets.
     const flags = n => {

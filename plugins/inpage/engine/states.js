@@ -1,7 +1,7 @@
 
   // states tells what holds of an element now, in the protocol's words; what does not hold is absent.
   const states = (() => {
-    const { localName, getAttribute, hasAttribute, nodeType, parent, look, firstChild, nextSibling } = dom;
+    const { localName, getAttribute, hasAttribute, nodeType, parent } = dom;
     const is = (el, name, word = 'true') => (getAttribute(el, name) ?? '').trim().toLowerCase() === word;
 
     const CHECKABLE = new Set(['checkbox', 'radio', 'switch', 'menuitemcheckbox', 'menuitemradio']);
@@ -114,15 +114,13 @@
       return is(el, 'aria-required') && role !== 'generic' || undefined;
     };
 
-    // focusedElement is where the focus is, through shadow roots; the body does not count.
+    // focusedElement is where the focus is, through shadow roots; the body does not count, nor what a frame without the
+    // focus remembers.
     const focusedElement = () => {
+      if (globalThis.top !== globalThis.self && !document.hasFocus()) return null;
       let el = document.activeElement;
-      for (;;) {
-        const inner = el && dom.shadow(el)?.activeElement;
-        if (!inner) break;
-        el = inner;
-      }
-      return el && el !== document.body && el !== document.documentElement && document.hasFocus !== undefined ? el : null;
+      for (let inner = el; inner; inner = dom.shadow(el)?.activeElement) el = inner;
+      return el && el !== document.body && el !== document.documentElement ? el : null;
     };
 
     // of lists the states of an element that hold. held says whether something above bars it (aria-disabled, inert), for
