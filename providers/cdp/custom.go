@@ -90,7 +90,9 @@ func (p *Provider) send(ctx context.Context, r *browserv1.CustomRequest) (*struc
 	}
 	var out jsonv2.Value
 	if in.Target == "browser" {
-		err = s.refused(ctx, s.b.core.Call(ctx, in.Method, jsonv2.Value(in.Params), &out))
+		if err = s.b.core.Call(ctx, in.Method, jsonv2.Value(in.Params), &out); err != nil {
+			err = s.refused(ctx, err)
+		}
 		return commandResult(in.Method, out, err)
 	}
 	pg, err := s.page(r.GetPageId())

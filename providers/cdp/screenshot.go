@@ -12,6 +12,7 @@ import (
 	"time"
 
 	protocol "github.com/chromedp/cdproto/cdp"
+	jsonv2 "github.com/chromedp/cdproto/cdp/jsonv2"
 	"github.com/chromedp/cdproto/dom"
 	pagedomain "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
@@ -167,11 +168,13 @@ func (p *page) aimAt(ctx context.Context, ref string, params *pagedomain.Capture
 	return restore, nil
 }
 
-// keepScroll gives an element's scroll positions and those of everything around it; putScroll puts them back.
+// keepScroll gives an element's scroll positions and those of everything around it, and scrolls the element into its
+// panes when it is asked to; putScroll puts the positions back.
 const (
-	keepScroll = `function() {
+	keepScroll = `function(show) {
 	const out = [];
 	for (let n = this; n; n = n.assignedSlot ?? n.parentNode ?? n.host) if (n.nodeType === 1) out.push([n, n.scrollLeft, n.scrollTop]);
+	if (show) this.scrollIntoView({ block: 'nearest', inline: 'nearest', behavior: 'instant' });
 	return out;
 }`
 	putScroll = `function() {
@@ -179,8 +182,8 @@ const (
 }`
 )
 
-// holdScroll remembers the scroll positions around an element, through the frames around it. restore, where it is not
-// nil, puts them back also when the call's time is over.
+// holdScroll remembers the scroll positions around an element, through the frames around it, and scrolls it into its
+// panes. restore, where it is not nil, puts them back also when the call's time is over.
 func (p *page) holdScroll(ctx context.Context, ref string) (restore func(), err error) {
 	at, err := p.driver.FrameOf(ctx, ref)
 	if err != nil {
@@ -204,7 +207,13 @@ func (p *page) holdScroll(ctx context.Context, ref string) (restore func(), err 
 		return nil, nil // ElementRect tells why there is none.
 	}
 	for frame, o := protocol.FrameID(at), (object{w, id}); ; {
-		res, err := protocol.Call(ctx, o.world.ch, runtime.CallFunctionOn, runtime.CallFunctionOnParams{FunctionDeclaration: keepScroll, ObjectID: o.id})
+		show := &runtime.CallArgument{Value: jsonv2.Value("false")}
+		if len(held) == 0 {
+			show.Value = jsonv2.Value("true")
+		}
+		res, err := protocol.Call(ctx, o.world.ch, runtime.CallFunctionOn, runtime.CallFunctionOnParams{
+			FunctionDeclaration: keepScroll, ObjectID: o.id, Arguments: []*runtime.CallArgument{show},
+		})
 		p.release(o.world, o.id)
 		if err != nil {
 			return restore, gone(err)

@@ -14,11 +14,11 @@ import (
 const storageScript = `(({area, put, drop, all, keys}) => {
 	try {
 		const store = area === 'local' ? localStorage : sessionStorage;
-		for (const [k, v] of Object.entries(put ?? {})) store.setItem(k, v);
+		for (const [k, v] of put ?? []) store.setItem(k, v);
 		if (all) store.clear();
 		for (const k of drop ?? []) store.removeItem(k);
-		const items = {};
-		for (const k of keys?.length ? keys : Object.keys(store)) { const v = store.getItem(k); if (v !== null) items[k] = v; }
+		const items = [];
+		for (const k of keys?.length ? keys : Object.keys(store)) { const v = store.getItem(k); if (v !== null) items.push([k, v]); }
 		return JSON.stringify({items});
 	} catch (e) {
 		return JSON.stringify({error: e.name, message: String(e.message)});
@@ -46,7 +46,7 @@ func (p *Provider) web(ctx context.Context, session, id string, area browserv1.S
 		return nil, pg.explain(ctx, err)
 	}
 	var got struct {
-		Items          map[string]string
+		Items          [][2]string
 		Error, Message string
 	}
 	if err := json.Unmarshal([]byte(text), &got); err != nil {
@@ -61,8 +61,8 @@ func (p *Provider) web(ctx context.Context, session, id string, area browserv1.S
 			Hint("open a page with an http or https address first")
 	}
 	clean := make(map[string]string, len(got.Items))
-	for k, v := range got.Items {
-		clean[strings.ToValidUTF8(k, "\ufffd")] = strings.ToValidUTF8(v, "\ufffd")
+	for _, item := range got.Items {
+		clean[strings.ToValidUTF8(item[0], "\ufffd")] = strings.ToValidUTF8(item[1], "\ufffd")
 	}
 	return clean, nil
 }
@@ -76,10 +76,12 @@ func (p *Provider) getStorage(ctx context.Context, r *browserv1.GetStorageReques
 // setStorage is storage.set.
 func (p *Provider) setStorage(ctx context.Context, r *browserv1.SetStorageRequest) (*browserv1.SetStorageResponse, error) {
 	keys := make([]string, 0, len(r.GetItems()))
-	for k := range r.GetItems() {
+	pairs := make([][2]string, 0, len(r.GetItems()))
+	for k, v := range r.GetItems() {
 		keys = append(keys, k)
+		pairs = append(pairs, [2]string{k, v})
 	}
-	items, err := p.web(ctx, r.GetSessionId(), r.GetPageId(), r.GetArea(), map[string]any{"put": r.GetItems(), "keys": keys})
+	items, err := p.web(ctx, r.GetSessionId(), r.GetPageId(), r.GetArea(), map[string]any{"put": pairs, "keys": keys})
 	return &browserv1.SetStorageResponse{Items: items}, err
 }
 

@@ -43,7 +43,7 @@ func allowed(path string, dirs []string) (string, error) {
 	if strings.ContainsRune(path, 0) {
 		return "", fault.New(fault.InvalidRequest, "the path holds a NUL").Field("paths")
 	}
-	inside := false
+	missing := false
 	for _, dir := range dirs {
 		root, err := filepath.EvalSymlinks(dir)
 		if err != nil {
@@ -53,8 +53,8 @@ func allowed(path string, dirs []string) (string, error) {
 		if !filepath.IsAbs(full) {
 			full = filepath.Join(root, path)
 		}
-		if within(filepath.Clean(full), root) || within(filepath.Clean(full), filepath.Clean(dir)) {
-			inside = true
+		if _, err := os.Lstat(full); os.IsNotExist(err) && (within(filepath.Clean(full), root) || within(filepath.Clean(full), filepath.Clean(dir))) {
+			missing = true
 		}
 		real, err := filepath.EvalSymlinks(full)
 		if err != nil || !within(real, root) {
@@ -69,7 +69,7 @@ func allowed(path string, dirs []string) (string, error) {
 		}
 		return real, nil
 	}
-	if _, err := os.Lstat(path); inside && os.IsNotExist(err) {
+	if missing {
 		return "", fault.New(fault.InvalidRequest, "there is no file %s", filepath.Base(path)).Field("paths").Reason("file_not_found")
 	}
 	return "", refused()
