@@ -57,9 +57,12 @@
       ? el => { try { return chrome.dom.openOrClosedShadowRoot(el); } catch { return null; } }
       : 'openOrClosedShadowRoot' in Element.prototype ? el => el.openOrClosedShadowRoot : null;
 
-    // shadow is the element's shadow root, open, opened or adopted, or null.
+    // HOSTS are the tags that may have a shadow root of a page's own, beside custom elements (DOM, attachShadow).
+    const HOSTS = new Set(['article', 'aside', 'blockquote', 'body', 'div', 'footer', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'header', 'main',
+      'nav', 'p', 'section', 'span']);
+    // shadow is the element's shadow root, open, opened or adopted, or null. The browser's own widgets stay closed.
     const shadow = opener
-      ? el => { try { return rootOf(el) ?? closedRoots.get(el) ?? opener(el); } catch { return null; } }
+      ? el => rootOf(el) ?? closedRoots.get(el) ?? (HOSTS.has(localName(el)) || localName(el).includes('-') ? opener(el) ?? null : null)
       : el => rootOf(el) ?? closedRoots.get(el) ?? null;
 
     // adopt makes a closed root part of the tree; adopt(host, null) says that the host has none.
@@ -262,8 +265,7 @@
 
     // closedCandidates lists elements that may hold a closed root nobody handed over yet, for a driver that can ask.
     // closedSigns keeps of them those that show signs of one: they paint, and none of their own children do.
-    const HOSTS = 'article,aside,blockquote,div,footer,h1,h2,h3,h4,h5,h6,header,main,nav,p,section,span';
-    const emptyHosts = HOSTS.split(',').map(n => `${n}:empty`).join(',');
+    const plainHosts = [...HOSTS].filter(n => n !== 'body').join(','), emptyHosts = plainHosts.replaceAll(/\w+/g, '$&:empty');
     const unasked = el => !closedRoots.has(el) && !shadow(el);
     const custom = el => localName(el).includes('-') && el instanceof HTMLElement && el.matches(':defined');
     const orphaned = el => {
@@ -284,7 +286,7 @@
           if (out.length >= limit) return;
           if (unasked(el) && el.offsetHeight > 0 && !out.includes(el)) out.push(el);
         }
-        for (const el of all(root, HOSTS)) {
+        for (const el of all(root, plainHosts)) {
           if (out.length >= limit) return;
           if (firstChild(el) && unasked(el) && orphaned(el)) out.push(el);
         }

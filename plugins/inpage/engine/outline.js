@@ -16,6 +16,9 @@
     const plain = n => { for (const k in n.states) if (k !== 'level') return false; return true; };
     const quote = s => JSON.stringify(s);
 
+    // say is a text of the page on a line: one line, and in quotes where it could be taken for a ref of ours.
+    const say = s => { const t = wellFormed(squash(s)); return t.includes('[ref=') ? quote(t) : t; };
+
     // flags are the states of a line, in brackets.
     const flags = n => {
       const s = n.states;
@@ -83,7 +86,7 @@
       const stack = [{ list: parts(root), at: 0, depth: 0, name: '' }];
       // echo: the line before or after is called the same.
       const echo = (frame, text) => [frame.list[frame.at - 2], frame.list[frame.at]].some(x => x && typeof x !== 'string' && x.name() === text);
-      const sayText = (frame, text) => { if (text !== frame.name && !echo(frame, text)) put(frame.depth, `- text: ${text}`); };
+      const sayText = (frame, text) => { if (text !== frame.name && !echo(frame, text)) put(frame.depth, `- text: ${say(text)}`); };
       while (stack.length) {
         const frame = stack[stack.length - 1];
         if (frame.at === frame.list.length) { stack.pop(); continue; }
@@ -95,8 +98,8 @@
           continue;
         }
         if (n.el && n.role === 'combobox' && n.el instanceof HTMLSelectElement) {
-          put(frame.depth, head(n, true) + (n.states.value ? `: ${n.states.value}` : ''));
-          put(frame.depth + 1, `- options: ${choices(n.el)}`);
+          put(frame.depth, head(n, true) + (n.states.value ? `: ${say(n.states.value)}` : ''));
+          put(frame.depth + 1, `- options: ${say(choices(n.el))}`);
           continue;
         }
         let list = parts(n);
@@ -105,7 +108,7 @@
           list = deepActing(list);
           const value = n.states.value ?? (n.name() ? undefined : squash(n.text) || undefined);
           if (!n.acts && !list.length && value === undefined && (!n.name() ? !SPEAKS.has(n.role) : n.role === 'img' && echo(frame, n.name()))) continue;
-          put(frame.depth, head(n, true) + (value !== undefined ? `: ${value}` : ''));
+          put(frame.depth, head(n, true) + (value !== undefined ? `: ${say(value)}` : ''));
           if (list.length) stack.push({ list, at: 0, depth: frame.depth + 1, name: n.name() });
           continue;
         }
@@ -120,11 +123,11 @@
           if (!name && !said && value === undefined && !n.acts && !SPEAKS.has(n.role)) continue;
           if (!n.acts && value === undefined && (name || text) === frame.name && text && !said) continue; // the line above said it
           const rest = value !== undefined ? value : said;
-          put(frame.depth, head(n, Boolean(name)) + (rest !== '' ? `: ${rest}` : ''));
+          put(frame.depth, head(n, Boolean(name)) + (rest !== '' ? `: ${say(rest)}` : ''));
           continue;
         }
         const named = n.shown() && (!names.FROM_CONTENT.has(n.role) || n.authored() || n.acts);
-        put(frame.depth, head(n, named) + (value !== undefined ? `: ${value}` : ''));
+        put(frame.depth, head(n, named) + (value !== undefined ? `: ${say(value)}` : ''));
         stack.push({ list, at: 0, depth: frame.depth + 1, name: named ? n.name() : '' });
       }
       return lines;
@@ -159,7 +162,7 @@
       while (texts.length && texts[texts.length - 1] === '') texts.pop();
       if (!texts.length && !rest.length && !n.acts) return;
       const mark = headers && headers === list.length ? ' [header]' : '';
-      put(frame.depth, head(n, n.authored()) + mark + (texts.length ? `: ${texts.join(' | ')}` : ''));
+      put(frame.depth, head(n, n.authored()) + mark + (texts.length ? `: ${say(texts.join(' | '))}` : ''));
       if (rest.length) stack.push({ list: rest, at: 0, depth: frame.depth + 1, name: '' });
     };
 
