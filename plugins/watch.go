@@ -24,18 +24,25 @@ type watcher struct {
 	lifeline bool // the process group is ours
 }
 
-// watch calls stop, once, when the host hangs up or is gone, or SIGTERM comes. A second SIGTERM ends the process at once.
+// repeatWait is how long after the first SIGTERM further ones are taken for the same.
+const repeatWait = time.Second
+
+// watch calls stop, once, when the host hangs up or is gone, or SIGTERM comes. A second SIGTERM, at least a second later,
+// ends the process at once. SIGPIPE is ignored: the log of a provider whose host is gone goes nowhere, and that is no reason
+// to leave its browser's things behind.
 // Its goroutines live as long as the process.
 func watch(stop func()) *watcher {
 	w := &watcher{parent: os.Getppid(), lifeline: os.Getenv(EnvLifeline) == "stdin"}
 	reasons := make(chan bool, 3) // true: the host is gone
 	terminate := make(chan os.Signal, 2)
 	signal.Notify(terminate, syscall.SIGTERM)
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP) // not for us: the lifeline tells of the host
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE) // not for us: the lifeline tells of the host
 	go func() {
 		<-terminate
 		reasons <- false
-		<-terminate
+		for began := time.Now(); time.Since(began) < repeatWait; { // the kernel says it for every thread of a dying host
+			<-terminate
+		}
 		os.Exit(1)
 	}()
 	if w.lifeline {
