@@ -113,7 +113,7 @@ func TestTwoCallersNeverMeet(t *testing.T) {
 				t.Errorf("%s on another caller's session: %v %v", method, failure, err)
 			}
 		}
-		r, _, err := c.call("session.list", nil)
+		r, _, err := c.call("session.list", m{})
 		if sessions := list(r["sessions"]); err != nil || len(sessions) != 1 || sessions[0]["session_id"] != ids[i] {
 			t.Errorf("session.list of caller %d: %v %v", i, r, err)
 		}

@@ -216,12 +216,12 @@ func TestKilledInTheMiddleOfACall(t *testing.T) {
 	page := site(t)
 	for _, c := range []struct {
 		name   string
-		victim func(h homes, k *talk) int
+		victim func(t *testing.T, h homes, k *talk) int
 		broker bool
 	}{
-		{name: "provider", victim: func(h homes, k *talk) int { return find(t, h, "drover-provider-cdp") }},
-		{name: "browser", victim: func(h homes, k *talk) int { return find(t, h, "--user-data-dir") }},
-		{name: "broker", victim: func(_ homes, k *talk) int { return k.cmd.Process.Pid }, broker: true},
+		{name: "provider", victim: func(t *testing.T, h homes, _ *talk) int { return find(t, h, "drover-provider-cdp") }},
+		{name: "browser", victim: func(t *testing.T, h homes, _ *talk) int { return find(t, h, "/chromium --") }},
+		{name: "broker", victim: func(_ *testing.T, _ homes, k *talk) int { return k.cmd.Process.Pid }, broker: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := setHomes(t)
@@ -234,7 +234,7 @@ func TestKilledInTheMiddleOfACall(t *testing.T) {
 			if len(before) == 0 {
 				t.Fatal("there is no profile to look for afterwards")
 			}
-			if err := syscall.Kill(c.victim(h, k), syscall.SIGKILL); err != nil {
+			if err := syscall.Kill(c.victim(t, h, k), syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
 			killed := time.Now()
@@ -271,11 +271,11 @@ func TestKilledInTheMiddleOfACall(t *testing.T) {
 	}
 }
 
-// find gives the first process of these folders whose command line has this word.
+// find gives the process of these folders whose command line has this word, and that is no browser's helper.
 func find(t *testing.T, h homes, word string) int {
 	t.Helper()
 	for _, p := range h.processes() {
-		if strings.Contains(p, word) {
+		if strings.Contains(p, word) && !strings.Contains(p, "--type=") {
 			pid, err := strconv.Atoi(strings.Fields(p)[0])
 			if err != nil || pid <= 1 {
 				t.Fatalf("no pid: %s", p)
@@ -287,10 +287,10 @@ func find(t *testing.T, h homes, word string) int {
 	return 0
 }
 
-// profiles lists the browser profiles below these folders.
+// profiles lists the browser profiles, and what else providers made for their browsers, below these folders.
 func (h homes) profiles(t *testing.T) []string {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(h.dir, "drover", "r", "*", "*", "*", "Local State"))
+	found, err := filepath.Glob(filepath.Join(h.dir, "drover", "r", "*", "*", "files", "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
