@@ -1,0 +1,40 @@
+package mcp_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/droverhq/drover/broker/face/mcp"
+)
+
+// BenchmarkCall measures a tool call through the SDK's client, the face and the broker, to a provider that does nothing.
+func BenchmarkCall(b *testing.B) {
+	f := cdp()
+	f.Deaf = true
+	u := build(b, "", f).connect("mcp", mcp.Hello{}, nil)
+	args := map[string]any{"selector": "a"}
+	for b.Loop() {
+		u.do("browser_click", args)
+	}
+}
+
+// BenchmarkSnapshot measures the reply with a large outline, whole.
+func BenchmarkSnapshot(b *testing.B) {
+	f := cdp()
+	f.Deaf = true
+	shows(f, strings.Repeat("- button \"Add to the basket\" [ref=d1e1234]\n", 6000))
+	u := build(b, "", f).connect("mcp", mcp.Hello{}, nil)
+	args := map[string]any{"budget": 0}
+	for b.Loop() {
+		u.do("browser_snapshot", args)
+	}
+}
+
+// BenchmarkServer measures what a new connection costs: a server with its tools.
+func BenchmarkServer(b *testing.B) {
+	h := build(b, "", cdp())
+	for b.Loop() {
+		u := h.connect("mcp", mcp.Hello{}, nil)
+		_ = u.Close()
+	}
+}
