@@ -234,9 +234,10 @@ func (b *Broker) allow(c *call, s *session, custom string) error {
 		if len(text) == 0 {
 			continue
 		}
-		u, err := policy.ParseURL(text[0], field)
+		u, err := policy.ParseURL(text[0])
 		if err != nil {
-			return err
+			return fault.New(fault.InvalidRequest, "%s is not an absolute URL", field).Field(field).
+				Hint("write it with its scheme, such as https://example.com/").Cause(err)
 		}
 		setText(c.req, field, u.Text)
 		f.URLs = append(f.URLs, u)

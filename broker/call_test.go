@@ -315,7 +315,7 @@ func TestStatusDoesNotWait(t *testing.T) {
 		})
 		u := build(t, "", f).user("ann")
 		s := u.ensure("a").GetSessionId()
-		go u.try(t.Context(), click(s, "")) //nolint:errcheck // it is only in the way
+		u.aside(click(s, ""))
 		synctest.Wait()
 		start := time.Now()
 		do[*browserv1.StatusResponse](u, &browserv1.StatusRequest{})

@@ -106,7 +106,7 @@ func (b *Broker) again(ctx context.Context, c *call, s *session, ask *browserv1.
 	}
 	if answer.GetSessionId() != s.native { // the provider made another: what the caller knew of is gone
 		b.lose(s, fault.New(fault.BrowserNotRunning, "the provider started it afresh").Reason("browser_gone"))
-		b.release(s.life, answer.GetSessionId())
+		b.release(s.life, answer.GetSessionId()) //nolint:contextcheck // it outlives the call
 		return nil, s.lostError()
 	}
 	s.lane.learn(answer.GetDefaultPageId())
@@ -217,8 +217,9 @@ func passesOn(err error) bool {
 		return true
 	case fault.NotReady:
 		return fault.ReasonOf(err) != "in_use"
+	default:
+		return false
 	}
-	return false
 }
 
 // make makes a session with one candidate. A process that ends meanwhile is started once more.
@@ -241,7 +242,7 @@ func (b *Broker) make(ctx context.Context, c *call, k *Candidate, ask *browserv1
 	s.ctx, s.cancel = context.WithCancelCause(b.ctx)
 	b.sessions.add(s)
 	b.meter.sessions(s.life.ID(), 1)
-	b.adopt(s.life)
+	b.adopt(s.life) //nolint:contextcheck // a life is watched beyond the call
 	return s, warnings, nil
 }
 

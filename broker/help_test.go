@@ -67,6 +67,17 @@ func (u *user) try(ctx context.Context, req proto.Message) (proto.Message, error
 	return u.Call(ctx, m, proto.Clone(req))
 }
 
+// aside makes a call that is only in the way of others.
+func (u *user) aside(req proto.Message) {
+	m := methodOf(u.t, req)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = u.Call(u.t.Context(), m, req)
+	}()
+	u.t.Cleanup(func() { <-done })
+}
+
 // do calls a method that must succeed.
 func do[Resp proto.Message](u *user, req proto.Message) Resp {
 	u.t.Helper()

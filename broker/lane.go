@@ -138,10 +138,10 @@ func (c *crowd) add(t *turn) {
 	}
 }
 
-func (c *crowd) blocks(t *turn, any bool, active string) bool {
+func (c *crowd) blocks(t *turn, others bool, active string) bool {
 	switch {
 	case t.whole:
-		return any
+		return others
 	case t.opens:
 		return c.active || c.opener
 	case t.page == "":

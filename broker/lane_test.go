@@ -182,7 +182,7 @@ func TestWaitingForATurn(t *testing.T) {
 			t.Errorf("the provider was given %d ms", got)
 		}
 
-		go u.try(t.Context(), on(s, "p", "c:9s")) //nolint:errcheck // it is only in the way
+		u.aside(on(s, "p", "c:9s"))
 		synctest.Wait()
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)

@@ -193,6 +193,7 @@ func (b *Broker) sessionFault(ctx context.Context, s *session, err error) error 
 		}
 		e = e.Clone().Reason(reason)
 		b.lose(s, e)
+	default:
 	}
 	if strings.Contains(e.Message, s.native) {
 		e = e.Clone()

@@ -1,13 +1,12 @@
 package policy
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 
 	whatwg "github.com/nlnwa/whatwg-url/url"
-
-	"github.com/droverhq/drover/proto/fault"
 )
 
 // URL is a URL as a browser reads it: the WHATWG parser drops the blanks, tabs and newlines that browsers drop, and gives
@@ -27,12 +26,11 @@ type URL struct {
 
 var parser = whatwg.NewParser()
 
-// ParseURL reads an absolute URL as a browser does. What is none is invalid_request, and names the field it came from.
-func ParseURL(text, field string) (URL, error) {
+// ParseURL reads an absolute URL as a browser does; the error says why a text is none.
+func ParseURL(text string) (URL, error) {
 	u, err := parser.Parse(text)
 	if err != nil {
-		return URL{}, fault.New(fault.InvalidRequest, "%s is not an absolute URL", field).Field(field).
-			Hint("write it with its scheme, such as https://example.com/").Cause(err)
+		return URL{}, fmt.Errorf("not an absolute URL: %w", err)
 	}
 	host := strings.TrimRight(strings.Trim(u.Hostname(), "[]"), ".")
 	out := URL{Text: u.Href(false), Scheme: u.Scheme(), Host: strings.ToLower(host), Path: u.Pathname()}

@@ -14,8 +14,6 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-
-	"github.com/droverhq/drover/proto/wire"
 )
 
 // The shape of the file. Ranges are kept where a value can be wrong in a way that HCL does not see.
@@ -256,7 +254,7 @@ func (l *loader) absolute(dir string, at hcl.Range, name string) {
 }
 
 func didYouMean(word string, known []string) string {
-	if n := wire.Nearest(word, known); n != "" {
+	if n := nearest(word, known); n != "" {
 		return fmt.Sprintf(" Did you mean %q?", n)
 	}
 	return ""

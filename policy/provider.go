@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"slices"
@@ -12,8 +13,6 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 	"google.golang.org/protobuf/types/known/structpb"
-
-	"github.com/droverhq/drover/proto/wire"
 )
 
 // provider reads one provider block; what the broker does not know itself is the body, which only the provider can judge.
@@ -112,7 +111,11 @@ func valueOf(v cty.Value) (*structpb.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return wire.ParseValue(data)
+	var plain any
+	if err := json.Unmarshal(data, &plain); err != nil {
+		return nil, err
+	}
+	return structpb.NewValue(plain)
 }
 
 func place(r hcl.Range) string { return r.Filename + ":" + strconv.Itoa(r.Start.Line) }

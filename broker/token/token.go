@@ -209,7 +209,7 @@ func replace(path string, data []byte) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	defer os.Remove(tmp.Name()) //nolint:errcheck // gone when it was renamed
+	defer os.Remove(tmp.Name()) // gone already when it was renamed
 	_, err = tmp.Write(data)
 	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)

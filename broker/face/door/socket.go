@@ -153,7 +153,7 @@ func AcceptAll(ctx context.Context, l net.Listener, serve func(context.Context, 
 			return fmt.Errorf("accept: %w", err)
 		}
 		all.Go(func() {
-			defer c.Close() //nolint:errcheck // it is over either way
+			defer c.Close()
 			serve(ctx, c)
 		})
 	}

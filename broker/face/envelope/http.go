@@ -89,7 +89,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	})
 	err := server.Serve(l)
 	if !stop() {
-		<-done
+		if late := <-done; late != nil {
+			s.Logger.Debug("connections were cut", "error", late)
+		}
 	}
 	cancel()
 	s.sockets.Wait()

@@ -54,7 +54,7 @@ func serveWeb(t *testing.T) *web {
 		Door: door.Door{Tokens: tokens, Hosts: []string{"drover.internal"}, Origins: []string{"chrome-extension://abcdef"}},
 		Mounts: map[string]http.Handler{"/mcp": http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			p, _ := door.Principal(r.Context())
-			io.WriteString(rw, p.Name) //nolint:errcheck // a test's answer
+			io.WriteString(rw, p.Name)
 		})},
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -157,7 +157,7 @@ func TestHosts(t *testing.T) {
 		t.Errorf("%d calls went through, want the 7 good ones", n)
 	}
 	resp, _ := w.raw("GET http://evil.example/livez HTTP/1.1\nHost: {HOST}\nConnection: close\n\n")
-	if resp.StatusCode != 403 {
+	if resp.StatusCode != http.StatusForbidden {
 		t.Errorf("an absolute form gives %d", resp.StatusCode)
 	}
 }
@@ -219,7 +219,7 @@ func TestTokens(t *testing.T) {
 		t.Errorf("another spelling of the header gives %d", got)
 	}
 	simple := strings.Replace(strings.Replace(routes["call"], "application/json", "text/plain", 1), "HEADERS", host+auth, 1)
-	if resp, _ := w.raw(simple); resp.StatusCode != 415 {
+	if resp, _ := w.raw(simple); resp.StatusCode != http.StatusUnsupportedMediaType {
 		t.Errorf("text/plain gives %d", resp.StatusCode)
 	}
 	if err := w.tokens.Revoke("ann"); err != nil {
@@ -255,7 +255,7 @@ func (w *web) call(token, body string) (*http.Response, map[string]any) {
 func TestHTTPCall(t *testing.T) {
 	w := serveWeb(t)
 	resp, out := w.call(w.ann, ensureBody)
-	if resp.StatusCode != 200 || out["ok"] != true || out["id"] != 1.0 {
+	if resp.StatusCode != http.StatusOK || out["ok"] != true || out["id"] != 1.0 {
 		t.Fatalf("%d %v", resp.StatusCode, out)
 	}
 	s, _ := out["result"].(map[string]any)["session_id"].(string)
@@ -296,7 +296,7 @@ func TestArtifacts(t *testing.T) {
 	}
 	resp, body := get(w.ann, "/v1/artifacts/shots/1?session_id="+s)
 	h := resp.Header
-	if resp.StatusCode != 200 || body != "<html>not for the browser</html>" || h.Get("Content-Type") != "text/html" || h.Get("Content-Disposition") != "attachment" ||
+	if resp.StatusCode != http.StatusOK || body != "<html>not for the browser</html>" || h.Get("Content-Type") != "text/html" || h.Get("Content-Disposition") != "attachment" ||
 		h.Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(h.Get("Content-Security-Policy"), "sandbox") {
 		t.Errorf("%d %q %v", resp.StatusCode, body, h)
 	}
@@ -307,7 +307,7 @@ func TestArtifacts(t *testing.T) {
 			t.Errorf("%s gives %d", path, resp.StatusCode)
 		}
 	}
-	if resp, _ := get(w.bob, "/v1/artifacts/shots/1?session_id="+s); resp.StatusCode != 404 {
+	if resp, _ := get(w.bob, "/v1/artifacts/shots/1?session_id="+s); resp.StatusCode != http.StatusNotFound {
 		t.Errorf("bob gets %d", resp.StatusCode)
 	}
 }
@@ -335,7 +335,7 @@ func (w *web) dial(token string) *websocket.Conn {
 		resp.Body.Close()
 	}
 	c.SetReadLimit(1 << 24)
-	w.t.Cleanup(func() { c.CloseNow() }) //nolint:errcheck // closed or not
+	w.t.Cleanup(func() { c.CloseNow() })
 	return c
 }
 

@@ -45,7 +45,8 @@ func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
 	})
 	c.limit = s.limit
 	c.events.Go(func() { keepAlive(c.ctx, ws, cancel) })
-	if err := c.serve(func() ([]byte, error) { return nextFrame(c.ctx, ws, s.limit) }); err != nil && !errors.Is(err, errGone) {
+	err = c.serve(func() ([]byte, error) { return nextFrame(c.ctx, ws, s.limit) }) //nolint:contextcheck // the connection's context ends with ctx
+	if err != nil && !errors.Is(err, errGone) {
 		s.Logger.Debug("websocket ended", "error", err)
 	}
 	_ = ws.Close(websocket.StatusNormalClosure, "")
