@@ -13,7 +13,7 @@ var files embed.FS
 // parts are the files of the engine in the order in which they are joined.
 var parts = []string{
 	"head", "refs", "dom", "styles", "roles", "counters", "names", "states", "items", "outline", "snapshot",
-	"target", "action", "edit", "wait", "tail",
+	"target", "action", "scroll", "edit", "wait", "tail",
 }
 
 // source joins the engine. It has a placeholder for the version.
