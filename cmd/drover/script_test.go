@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"image/png"
 	"os"
@@ -14,12 +15,14 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
+var update = flag.Bool("update", false, "write what commands print into the scenario files")
+
 // Guards the command line as people and scripts use it, each scenario as its file says.
 func TestScripts(t *testing.T) {
 	page := site(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
-		UpdateScripts:       os.Getenv("UPDATE") != "",
+		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			h, err := newHomes()
