@@ -250,6 +250,20 @@ func TestTextQueryTies(t *testing.T) {
 	}
 }
 
+func TestLocate(t *testing.T) {
+	s := stage(t, `<button id=b aria-label=Close>x</button>`)
+	got, err := s.Locate(s.ctx(5*time.Second), css("#b"))
+	if err != nil || got.Role != "button" || got.Name != "Close" || got.Tag != "button" || got.Ref == "" || got.Frame == "" {
+		t.Errorf("%+v %v", got, err)
+	}
+	if frame, err := s.FrameOf(t.Context(), got.Ref); err != nil || frame != got.Frame {
+		t.Errorf("%v %v", frame, err)
+	}
+	_, err = s.ContentFrame(s.ctx(5*time.Second), got.Ref)
+	s.fails(err, fault.UnsupportedTarget, "")
+	s.want("log.length", "0")
+}
+
 func TestPosition(t *testing.T) {
 	s := stage(t, `<body style="margin:0"><button style="position:absolute;left:100px;top:50px;width:100px;height:40px" onclick="log.push('p')">P</button>`)
 	s.click(&browserv1.Target{Position: &browserv1.Position{X: 150, Y: 70}})

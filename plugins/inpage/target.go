@@ -37,11 +37,14 @@ type spot struct {
 
 // Located is an element that a target means.
 type Located struct {
-	Frame FrameID
+	Frame FrameID `json:"-"`
 	// Ref is the element's ref; Role and Name its role and accessible name; Tag its local name.
-	Ref, Role, Name, Tag string
+	Ref  string `json:"ref"`
+	Role string `json:"role"`
+	Name string `json:"name"`
+	Tag  string `json:"tag"`
 	// Expression gives the element in the engine's world of Frame.
-	Expression string
+	Expression string `json:"-"`
 }
 
 // Locate finds the element that a target means, waiting for it until the context's deadline, and touches nothing.
@@ -50,7 +53,7 @@ func (p *Page) Locate(ctx context.Context, t *browserv1.Target) (Located, error)
 	var out Located
 	err := p.seek(ctx, t, "locate", func(a aim, wait int, leave string) any {
 		return map[string]any{"target": a, "wait": wait, "leave": leave}
-	}, func(frame FrameID) any { out.Frame = frame; return &out })
+	}, func(frame FrameID) any { out = Located{Frame: frame}; return &out })
 	if err != nil {
 		return Located{}, err
 	}

@@ -83,28 +83,31 @@
 
     // book writes the visible text of the document into one string and remembers which element covers which part of it.
     const book = () => {
-      const spans = [];
-      let text = '';
+      const spans = [], pieces = [];
+      let length = 0, last = BREAK, ink = 0; // ink counts pieces that are not blank
       const put = s => {
         let t = s.replace(/\s+/g, ' ');
-        if (t[0] === ' ' && /\s$|^$/.test(text)) t = t.slice(1);
-        text += t;
+        if (t[0] === ' ' && (last === ' ' || last === BREAK)) t = t.slice(1);
+        if (!t) return;
+        pieces.push(t);
+        length += t.length;
+        last = t[t.length - 1];
+        if (t !== ' ') ink++;
       };
-      const stop = () => { if (text && !text.endsWith(BREAK)) text = text.replace(/ $/, '') + BREAK; };
+      const stop = () => { if (last !== BREAK) { pieces.push(BREAK); length++; last = BREAK; } };
       const stack = [];
       const enter = el => {
         const brk = parts(el);
         if (brk) stop();
-        stack.push({ el, kids: children(el), at: 0, from: text.length, brk });
+        stack.push({ el, kids: children(el), at: 0, from: length, brk, ink });
       };
       const root = document.body ?? document.documentElement;
-      if (!root) return { text, spans };
-      enter(root);
+      if (root) enter(root);
       while (stack.length) {
         const top = stack[stack.length - 1];
         if (top.at === top.kids.length) {
           stack.pop();
-          if (text.length > top.from && /\S/.test(text.slice(top.from))) spans.push({ el: top.el, from: top.from, to: text.length });
+          if (ink > top.ink) spans.push({ el: top.el, from: top.from, to: length });
           if (top.brk) stop();
           continue;
         }
@@ -114,7 +117,7 @@
         if (localName(node) === 'br') { stop(); continue; }
         enter(node);
       }
-      return { text, spans };
+      return { text: pieces.join(''), spans };
     };
 
     // spots lists where words occur in a text.
@@ -286,8 +289,8 @@
 
   // locate tells of a target without touching it: {ref, role, name, tag}.
   ops.locate = async ({ target: t, wait = 0, leave }) => {
-    const el = await target.wait(t, clock.now() + wait, leave);
-    return { ...target.card(el), ref: refs.of(el), tag: dom.localName(el), frame: /^(iframe|frame|object|embed)$/.test(dom.localName(el)) };
+    const el = await target.wait(t, clock.now() + wait, leave), card = target.card(el);
+    return { ref: card.element_ref, role: card.role, name: card.name, tag: dom.localName(el) };
   };
   ops.closest = ({ role, name }) => target.closest(role, name);
   ops.frames = () => target.frameElements().map(refs.of);
