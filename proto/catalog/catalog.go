@@ -76,7 +76,7 @@ func newMethod(rpc protoreflect.MethodDescriptor) *Method {
 		return nil
 	}
 	m := &Method{
-		Name: spec.GetName(), Spec: spec, rpc: rpc, Doc: comment(rpc.FullName()),
+		Name: spec.GetName(), Spec: spec, rpc: rpc, Doc: Comment(rpc),
 		Path:    fmt.Sprintf("/%s/%s", rpc.Parent().FullName(), rpc.Name()),
 		Request: messageType(rpc.Input()), Response: messageType(rpc.Output()),
 	}
