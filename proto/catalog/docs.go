@@ -127,7 +127,6 @@ func place(above []byte, number protowire.Number, index int) []byte {
 	return protowire.AppendVarint(protowire.AppendVarint(above, uint64(number)), uint64(index)) //nolint:gosec // neither is negative
 }
 
-
 // Comment gives the comment of a message, field, enum value, service or rpc, on one line.
 func Comment(d protoreflect.Descriptor) string {
 	text := comments()[d.ParentFile().Path()+"\x00"+string(placeOf(d))]
