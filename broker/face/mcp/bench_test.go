@@ -9,7 +9,7 @@ import (
 
 // BenchmarkCall measures a tool call through the SDK's client, the face and the broker, to a provider that does nothing.
 func BenchmarkCall(b *testing.B) {
-	f := cdp()
+	f := fake()
 	f.Deaf = true
 	u := build(b, "", f).connect("mcp", mcp.Hello{}, nil)
 	args := map[string]any{"selector": "a"}
@@ -20,7 +20,7 @@ func BenchmarkCall(b *testing.B) {
 
 // BenchmarkSnapshot measures the reply with a large outline, whole.
 func BenchmarkSnapshot(b *testing.B) {
-	f := cdp()
+	f := fake()
 	f.Deaf = true
 	shows(f, strings.Repeat("- button \"Add to the basket\" [ref=d1e1234]\n", 6000))
 	u := build(b, "", f).connect("mcp", mcp.Hello{}, nil)
@@ -32,7 +32,7 @@ func BenchmarkSnapshot(b *testing.B) {
 
 // BenchmarkServer measures what a new connection costs: a server with its tools.
 func BenchmarkServer(b *testing.B) {
-	h := build(b, "", cdp())
+	h := build(b, "", fake())
 	for b.Loop() {
 		u := h.connect("mcp", mcp.Hello{}, nil)
 		_ = u.Close()

@@ -19,7 +19,7 @@ var helloNone = mcp.Hello{}
 
 // Guards that clients hear when tools come and go with providers.
 func TestToolsFollowTheProviders(t *testing.T) {
-	poor := cdp()
+	poor := fake()
 	caps := poor.Description.Capabilities
 	var few []string
 	for _, m := range caps.OptionalMethods {
@@ -56,7 +56,7 @@ func TestToolsFollowTheProviders(t *testing.T) {
 
 // Guards the setup prompt: it is there while no provider is ready, with each one's steps.
 func TestSetupPrompt(t *testing.T) {
-	f := cdp()
+	f := fake()
 	f.State = &browserv1.StatusResponse{
 		Availability: browserv1.Availability_AVAILABILITY_UNAVAILABLE, SetupState: browserv1.SetupState_SETUP_STATE_REQUIRED,
 		ManualSteps: []string{"apt-get install chromium"},
@@ -76,7 +76,7 @@ func TestSetupPrompt(t *testing.T) {
 	if !strings.Contains(text, "1. apt-get install chromium") || !strings.Contains(text, "There is no Chromium") || !strings.Contains(text, "cdp") {
 		t.Errorf("the prompt:\n%s", text)
 	}
-	if ready := build(t, "", cdp()).agent(); true {
+	if ready := build(t, "", fake()).agent(); true {
 		if list, err := ready.ListPrompts(t.Context(), nil); err != nil || len(list.Prompts) != 0 {
 			t.Errorf("prompts where a provider is ready: %v, %v", list, err)
 		}
@@ -85,7 +85,7 @@ func TestSetupPrompt(t *testing.T) {
 
 // Guards progress: the stages of a first call, in order, from the face and from the provider.
 func TestProgress(t *testing.T) {
-	f := cdp()
+	f := fake()
 	var mu sync.Mutex
 	var got []string
 	u := build(t, "", f).connect("mcp", helloNone, &sdk.ClientOptions{
@@ -108,7 +108,7 @@ func TestProgress(t *testing.T) {
 
 // Guards the resources: state, explanation, and the files of the client's own sessions.
 func TestResources(t *testing.T) {
-	f := cdp()
+	f := fake()
 	gives(f, "download.wait", &browserv1.WaitDownloadResponse{Downloads: []*browserv1.Download{{
 		DownloadId: "d1", State: browserv1.DownloadState_DOWNLOAD_STATE_COMPLETE, ArtifactRef: "a/1", SuggestedFilename: "report.csv", ReceivedBytes: 6,
 	}}})

@@ -53,7 +53,7 @@ func build(t testing.TB, config string, fakes ...*brokertest.Fake) *house {
 	return h
 }
 
-func cdp() *brokertest.Fake {
+func fake() *brokertest.Fake {
 	return brokertest.New("cdp", []string{"chromium"}, "js_eval", "dialogs", "download_observe", "file_upload", "network_observe", "console_observe")
 }
 

@@ -72,7 +72,7 @@ func (h *house) over(url, name string, old bool) *user {
 // Guards the stateless era over HTTP: a session has a name that the client is told and gives again; without one a call that
 // needs a page is refused, so that nobody gets another's browser by accident.
 func TestStatelessHTTP(t *testing.T) {
-	f := cdp()
+	f := fake()
 	h := build(t, "", f)
 	url := h.http()
 	a, b := h.over(url, "ann", false), h.over(url, "bob", false)
@@ -102,7 +102,7 @@ func TestStatelessHTTP(t *testing.T) {
 // Guards the era before over HTTP: each MCP session has its own browser session, which ends with it, and the MCP session is
 // of no use to another principal.
 func TestStatefulHTTP(t *testing.T) {
-	f := cdp()
+	f := fake()
 	h := build(t, "", f)
 	url := h.http()
 	a, b := h.over(url, "ann", true), h.over(url, "ann", true)
@@ -161,7 +161,7 @@ func status(t *testing.T, req *http.Request) int {
 
 // Guards the way in: names and origins of others, missing and wrong tokens, bodies that are too long or of another kind.
 func TestHTTPRefuses(t *testing.T) {
-	h := build(t, "", cdp())
+	h := build(t, "", fake())
 	url := h.http()
 	for name, c := range map[string]struct {
 		change func(*http.Request)
@@ -196,7 +196,7 @@ func TestHTTPRefuses(t *testing.T) {
 // Guards that a client of an HTTP connection that goes away ends its call in the browser too.
 func TestHTTPCancelReachesTheProvider(t *testing.T) {
 	for _, old := range []bool{false, true} {
-		f := cdp()
+		f := fake()
 		began, ended := hang(f, "page.open")
 		h := build(t, "", f)
 		u := h.over(h.http(), "ann", old)

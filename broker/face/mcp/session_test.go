@@ -25,7 +25,7 @@ func ensures(f *brokertest.Fake) []string {
 
 // Guards that the session is there without asking, once, and that calls go to it.
 func TestSessionIsMadeAtTheFirstCall(t *testing.T) {
-	f := cdp()
+	f := fake()
 	u := build(t, "", f).agent()
 	u.do("browser_open", map[string]any{"url": "http://a.test/"})
 	u.do("browser_click", map[string]any{"selector": "a"})
@@ -45,7 +45,7 @@ func TestSessionIsMadeAtTheFirstCall(t *testing.T) {
 
 // Guards that two clients never share a browser by accident, and do where both name it.
 func TestClientsAreIsolated(t *testing.T) {
-	f := cdp()
+	f := fake()
 	h := build(t, "", f)
 	a, b := h.connect("uid:1", mcp.Hello{}, nil), h.connect("uid:1", mcp.Hello{}, nil)
 	a.do("browser_open", map[string]any{"url": "http://a.test/"})
@@ -70,7 +70,7 @@ func TestClientsAreIsolated(t *testing.T) {
 
 // Guards that sessions end with the connection that made them.
 func TestSessionsEndWithTheConnection(t *testing.T) {
-	f := cdp()
+	f := fake()
 	h := build(t, "", f)
 	u := h.agent()
 	u.do("browser_open", map[string]any{"url": "http://a.test/"})
@@ -82,7 +82,7 @@ func TestSessionsEndWithTheConnection(t *testing.T) {
 
 // Guards a browser that is lost: the call that finds out is told, with the next step, and the next call has a new one.
 func TestLostBrowser(t *testing.T) {
-	f := cdp()
+	f := fake()
 	u := build(t, "", f).agent()
 	u.do("browser_open", map[string]any{"url": "http://a.test/"})
 	f.Kill()
@@ -113,7 +113,7 @@ func TestBrowserOfTheConnection(t *testing.T) {
 
 // Guards cancellation: it reaches the provider.
 func TestCancelReachesTheProvider(t *testing.T) {
-	f := cdp()
+	f := fake()
 	began, ended := hang(f, "page.open")
 	u := build(t, "", f).agent()
 	ctx, cancel := context.WithCancel(t.Context())

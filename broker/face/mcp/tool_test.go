@@ -32,7 +32,7 @@ func (u *user) tools() map[string]*sdk.Tool {
 
 // Guards that tools come from the catalog alone: each method that names a tool is one, with its hints, and nothing else is.
 func TestToolsAreTheCatalogs(t *testing.T) {
-	u := build(t, "passthrough {\n allow = [\"cdp.*\"]\n}", withCustom(cdp())).connect("mcp", mcp.Hello{Profiles: []string{mcp.ProfileAll}}, nil)
+	u := build(t, "passthrough {\n allow = [\"cdp.*\"]\n}", withCustom(fake())).connect("mcp", mcp.Hello{Profiles: []string{mcp.ProfileAll}}, nil)
 	got := u.tools()
 	for _, m := range catalog.All() {
 		name := m.Spec.GetMcpTool()
@@ -122,7 +122,7 @@ const playwrightBytes = 20296
 
 // Guards the cost of the tools that every client puts before its model.
 func TestCoreIsSmall(t *testing.T) {
-	u := build(t, "", cdp()).agent()
+	u := build(t, "", fake()).agent()
 	list, err := u.ListTools(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestCoreIsSmall(t *testing.T) {
 
 // Guards the profiles: each adds its own tools, all has every one, and a wrong one is refused with the nearest.
 func TestProfiles(t *testing.T) {
-	h := build(t, "", cdp())
+	h := build(t, "", fake())
 	core := h.connect("a", mcp.Hello{}, nil).tools()
 	both := h.connect("b", mcp.Hello{Profiles: []string{"core", "network"}}, nil).tools()
 	if core["browser_click"] == nil || core["browser_network_list"] != nil || core["browser_eval"] != nil {
@@ -159,10 +159,10 @@ func TestProfiles(t *testing.T) {
 // Guards passthrough: the tool is there only where the policy lets this caller use some custom method, and names those.
 func TestPassthroughIsListedWhereAllowed(t *testing.T) {
 	hello := mcp.Hello{Profiles: []string{"core", "debug"}}
-	if tools := build(t, "", withCustom(cdp())).connect("mcp", hello, nil).tools(); tools["browser_provider_command"] != nil {
+	if tools := build(t, "", withCustom(fake())).connect("mcp", hello, nil).tools(); tools["browser_provider_command"] != nil {
 		t.Error("it is listed without being allowed")
 	}
-	u := build(t, "passthrough {\n allow = [\"cdp.send\"]\n}", withCustom(cdp())).connect("mcp", hello, nil)
+	u := build(t, "passthrough {\n allow = [\"cdp.send\"]\n}", withCustom(fake())).connect("mcp", hello, nil)
 	tool := u.tools()["browser_provider_command"]
 	if tool == nil || !strings.Contains(tool.Description, "cdp.send") || strings.Contains(tool.Description, "cdp.secret") {
 		t.Fatalf("got %+v", tool)
@@ -173,7 +173,7 @@ func TestPassthroughIsListedWhereAllowed(t *testing.T) {
 
 // Guards the words of a wrong call: they name the argument and the one that was meant.
 func TestWrongArguments(t *testing.T) {
-	u := build(t, "", cdp()).agent()
+	u := build(t, "", fake()).agent()
 	for _, c := range []struct {
 		tool string
 		args map[string]any

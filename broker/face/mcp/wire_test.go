@@ -24,7 +24,7 @@ func TestWire(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			conn := build(t, "", cdp()).stream("mcp", mcp.Hello{})
+			conn := build(t, "", fake()).stream("mcp", mcp.Hello{})
 			_ = conn.SetDeadline(time.Now().Add(patience))
 			in := bufio.NewReader(conn)
 			answer := ""
