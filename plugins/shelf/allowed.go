@@ -13,6 +13,18 @@ import (
 // Allowed gives the real path of a file that may be uploaded: a regular file that lies, with every link followed, inside
 // one of the folders. A relative path is looked up below each folder.
 func Allowed(path string, dirs []string) (string, error) {
+	real, err := AllowedFolder(path, dirs)
+	if err != nil {
+		return "", err
+	}
+	if info, err := os.Stat(real); err == nil && !info.Mode().IsRegular() {
+		return "", fault.New(fault.InvalidRequest, "%s is no file", filepath.Base(path)).Field("paths")
+	}
+	return real, nil
+}
+
+// AllowedFolder is Allowed for what may be a folder as well.
+func AllowedFolder(path string, dirs []string) (string, error) {
 	refused := func() error {
 		return fault.New(fault.PermissionDenied, "the file lies outside the folders that may be uploaded from").Reason("path_refused").
 			Field("paths").With("path", path).Hint("put it into an allowed folder, or allow its folder in the config")
@@ -38,12 +50,8 @@ func Allowed(path string, dirs []string) (string, error) {
 		if err != nil || !within(real, root) {
 			continue
 		}
-		info, err := os.Stat(real)
-		if err != nil {
+		if _, err := os.Stat(real); err != nil {
 			continue
-		}
-		if !info.Mode().IsRegular() {
-			return "", fault.New(fault.InvalidRequest, "%s is no file", filepath.Base(path)).Field("paths")
 		}
 		return real, nil
 	}
