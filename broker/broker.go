@@ -61,7 +61,34 @@ type Broker struct {
 
 	ctx    context.Context // ends with the broker
 	cancel context.CancelCauseFunc
-	work   sync.WaitGroup // the broker's own goroutines
+	work   work
+}
+
+// work is the broker's own goroutines.
+type work struct {
+	mu    sync.Mutex
+	ended bool
+	wg    sync.WaitGroup
+}
+
+// run does something beside the rest; after the end, when nothing is left to wait for, at once.
+func (w *work) run(f func()) {
+	w.mu.Lock()
+	if w.ended {
+		w.mu.Unlock()
+		f()
+		return
+	}
+	w.wg.Go(f)
+	w.mu.Unlock()
+}
+
+// end waits for everything that runs.
+func (w *work) end() {
+	w.mu.Lock()
+	w.ended = true
+	w.mu.Unlock()
+	w.wg.Wait()
 }
 
 // New makes a broker. Close ends it.
@@ -80,8 +107,7 @@ func New(o Options) *Broker {
 	b.ctx, b.cancel = context.WithCancelCause(context.Background())
 	b.policy.Store(o.Policy)
 	b.SetSources(o.Sources)
-	b.work.Add(1)
-	go b.reap()
+	b.work.run(b.reap)
 	return b
 }
 
@@ -105,7 +131,7 @@ func (b *Broker) SetSources(sources []Source) {
 func (b *Broker) Close(ctx context.Context) {
 	b.closeAll(ctx, b.sessions.all(func(*session) bool { return true }), "shutdown")
 	b.cancel(fault.New(fault.NotReady, "the broker is shutting down").Reason("shutting_down"))
-	b.work.Wait()
+	b.work.end()
 }
 
 // call is one call under way.

@@ -69,16 +69,29 @@ func (b *Broker) end(ctx context.Context, s *session, reason string) (*browserv1
 	return done, nil
 }
 
-// release has a provider end a session that no caller knows of.
-func (b *Broker) release(p Provider, native string) {
-	b.work.Go(func() {
-		ctx, cancel := context.WithTimeout(b.ctx, closeWait)
-		defer cancel()
-		_, err := p.Call(ctx, closeMethod, &browserv1.CloseSessionRequest{SessionId: native})
-		if err != nil {
-			b.log.Warn("provider did not close a session", "provider", p.ID(), "code", fault.Word(fault.CodeOf(err)))
-		}
+// release has a provider forget a session that is lost, in the background; s.released is closed then.
+func (b *Broker) release(s *session) {
+	b.work.run(func() {
+		defer close(s.released)
+		b.discard(s.life, s.native)
 	})
+}
+
+// discard has a provider end a session that no caller knows of.
+func (b *Broker) discard(p Provider, native string) {
+	select {
+	case <-p.Done():
+		return
+	default:
+	}
+	ctx, cancel := context.WithTimeout(b.ctx, closeWait)
+	defer cancel()
+	_, err := p.Call(ctx, closeMethod, &browserv1.CloseSessionRequest{SessionId: native})
+	switch fault.CodeOf(err) {
+	case 0, fault.SessionNotFound, fault.BrowserNotRunning:
+	default:
+		b.log.Warn("provider did not close a session", "provider", p.ID(), "code", fault.Word(fault.CodeOf(err)))
+	}
 }
 
 // closeAll closes sessions side by side, and returns when they are closed or ctx ends.
@@ -90,7 +103,7 @@ func (b *Broker) closeAll(ctx context.Context, all []*session, reason string) {
 		})
 	}
 	done := make(chan struct{})
-	b.work.Go(func() {
+	b.work.run(func() {
 		wg.Wait()
 		close(done)
 	})
@@ -119,7 +132,6 @@ func (b *Broker) disconnect(ctx context.Context, c *Caller) {
 // reap closes, from time to time, sessions that nobody uses: idle ones, and those whose connection has been gone for the
 // grace time. Lost ones are forgotten after the idle time.
 func (b *Broker) reap() {
-	defer b.work.Done()
 	for {
 		keep := b.policy.Load().Config().Sessions
 		timer := time.NewTimer(min(max(min(keep.Idle, keep.Grace)/10, 10*time.Millisecond), 15*time.Second))
@@ -146,7 +158,7 @@ func (b *Broker) reap() {
 }
 
 func (b *Broker) retire(s *session, reason string) {
-	b.work.Go(func() {
+	b.work.run(func() {
 		_, _ = b.end(b.ctx, s, reason) // logged where it fails
 	})
 }

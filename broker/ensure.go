@@ -49,6 +49,11 @@ func (b *Broker) ensure(ctx context.Context, c *call, ask *browserv1.EnsureSessi
 			return resp, err
 		}
 	}
+	if s := b.sessions.live(sl); s != nil && ask.GetPersist() {
+		if err := s.awaitRelease(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if sl.err != nil && sl.attempts > before && sameAsk(sl.failed, ask) {
 		return nil, sl.err // it failed while this call waited for it
 	}
@@ -61,6 +66,22 @@ func (b *Broker) ensure(ctx context.Context, c *call, ask *browserv1.EnsureSessi
 	}
 	b.sessions.settle(sl, s, nil, nil)
 	return s.ensured(true, s.answer.GetDefaultPageId(), warnings), nil
+}
+
+// awaitRelease waits until the provider has forgotten a lost session, whose profile the next one takes.
+func (s *session) awaitRelease(ctx context.Context) error {
+	s.mu.Lock()
+	lost := s.lost != nil
+	s.mu.Unlock()
+	if !lost {
+		return nil
+	}
+	select {
+	case <-s.released:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // sameAsk says whether two ask for the same, however long they would wait for it.
@@ -106,7 +127,7 @@ func (b *Broker) again(ctx context.Context, c *call, s *session, ask *browserv1.
 	}
 	if answer.GetSessionId() != s.native { // the provider made another: what the caller knew of is gone
 		b.lose(s, fault.New(fault.BrowserNotRunning, "the provider started it afresh").Reason("browser_gone"))
-		b.release(s.life, answer.GetSessionId()) //nolint:contextcheck // it outlives the call
+		b.discard(s.life, answer.GetSessionId()) //nolint:contextcheck // it outlives the call
 		return nil, s.lostError()
 	}
 	s.lane.learn(answer.GetDefaultPageId())
@@ -224,7 +245,7 @@ func passesOn(err error) bool {
 
 // make makes a session with one candidate. A process that ends meanwhile is started once more.
 func (b *Broker) make(ctx context.Context, c *call, k *Candidate, ask *browserv1.EnsureSessionRequest) (*session, []*browserv1.Warning, error) {
-	s := &session{id: newSessionID(), owner: c.who.Principal.ID, who: c.who.Principal, client: ask.GetClientSessionId(), ask: ask, made: time.Now()}
+	s := &session{id: newSessionID(), owner: c.who.Principal.ID, who: c.who.Principal, client: ask.GetClientSessionId(), ask: ask, made: time.Now(), released: make(chan struct{})}
 	s.down = proto.CloneOf(ask)
 	s.down.ClientSessionId, s.down.ProviderId, s.down.BrowserPreference = s.id, nil, proto.String(k.word())
 	if ask.GetPersist() {
@@ -242,7 +263,7 @@ func (b *Broker) make(ctx context.Context, c *call, k *Candidate, ask *browserv1
 	s.ctx, s.cancel = context.WithCancelCause(b.ctx)
 	b.sessions.add(s)
 	b.meter.sessions(s.life.ID(), 1)
-	b.adopt(s.life) //nolint:contextcheck // a life is watched beyond the call
+	b.adopt(s.life)
 	return s, warnings, nil
 }
 

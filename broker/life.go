@@ -32,13 +32,8 @@ func (b *Broker) adopt(p Provider) {
 	}
 	b.lives.known[p] = struct{}{}
 	ctx, cancel := context.WithCancel(b.ctx)
-	b.work.Add(2)
-	go func() {
-		defer b.work.Done()
-		b.listen(ctx, p)
-	}()
-	go func() {
-		defer b.work.Done()
+	b.work.run(func() { b.listen(ctx, p) })
+	b.work.run(func() {
 		defer cancel()
 		select {
 		case <-p.Done():
@@ -51,7 +46,7 @@ func (b *Broker) adopt(p Provider) {
 		for _, s := range b.sessions.all(func(s *session) bool { return s.life == p }) {
 			b.lose(s, exited(p))
 		}
-	}()
+	})
 }
 
 func exited(p Provider) *fault.Error {
@@ -149,7 +144,8 @@ func (b *Broker) progress(ev *browserv1.Event) {
 	b.hub.publish(audience{caller: c.who}, out)
 }
 
-// lose marks a session as lost, once: calls under way end at once with the reason, and later ones are told so.
+// lose marks a session as lost, once: calls under way end at once with the reason, and later ones are told so. Its provider
+// is told to forget it.
 func (b *Broker) lose(s *session, why *fault.Error) {
 	s.mu.Lock()
 	if s.lost != nil || s.closed {
@@ -160,6 +156,7 @@ func (b *Broker) lose(s *session, why *fault.Error) {
 	s.used = time.Now()
 	s.mu.Unlock()
 	s.cancel(why)
+	b.release(s)
 	b.meter.sessions(s.life.ID(), -1)
 	b.log.Warn("session lost", "provider", s.life.ID(), "reason", why.ReasonWord())
 	b.hub.publish(audience{owner: s.owner, session: s.id}, event(eventLost, map[string]any{

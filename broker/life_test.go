@@ -110,13 +110,21 @@ func TestBrowserDies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := cdp()
 			f.On("page.click", func(context.Context, proto.Message) (proto.Message, error) { return nil, answer })
+			forgotten := make(chan string, 2)
+			f.On("session.close", func(_ context.Context, req proto.Message) (proto.Message, error) {
+				forgotten <- req.(*browserv1.CloseSessionRequest).GetSessionId()
+				return nil, fault.New(fault.SessionNotFound, "gone")
+			})
 			u := build(t, "", f).user("ann")
-			s := u.ensure("a").GetSessionId()
+			s, native := u.ensure("a").GetSessionId(), f.Native()
 			_, err := u.try(t.Context(), click(s, ""))
 			if e := fault.From(err); !e.Retryable || e.Details["retry"] != "new_session" {
 				t.Errorf("the call got %v, %v", e, e.Details)
 			}
 			u.fails(open(s, "https://example.com/"), fault.SessionNotFound, "session_lost")
+			if told := <-forgotten; told != native {
+				t.Errorf("the provider was told to forget %s", told)
+			}
 			f.Kill()
 			if again := u.ensure("a"); again.GetSessionId() == s || !again.GetCreated() {
 				t.Errorf("ensured again: %v", again)

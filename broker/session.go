@@ -38,6 +38,8 @@ type session struct {
 	// ctx ends, with a fault as its cause, when the session is lost or closed; calls under way end with it.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	// released is closed when the provider was told to forget the session after it was lost.
+	released chan struct{}
 
 	mu     sync.Mutex
 	used   time.Time
