@@ -65,10 +65,12 @@
       return text;
     };
 
-    // Generated content: the strings of ::before and ::after, or their alternative text.
-    const generated = (el, which, root) => {
-      const name = localName(el);
-      if (name !== 'q' && !styles.of(root).content.may(el, name) && !dom.shadow(el) && !hasAttribute(el, 'part')) return '';
+    // Generated content: the strings of ::before and ::after, or their alternative text. generates says whether a rule may make any.
+    const generates = (el, root) => {
+      const keys = styles.of(root).content, name = localName(el);
+      return name === 'q' || keys.any && keys.may(el, name) || dom.shadow(el) !== null || hasAttribute(el, 'part');
+    };
+    const generated = (el, which) => {
       const style = styleOf(el, which), content = style.content;
       if (!content || content === 'none' || content === 'normal') return '';
       let out = '';
@@ -97,9 +99,10 @@
       if (only && nodeType(only) === 3 && !nextSibling(only) && !dom.shadow(el) && !owning(root) && localName(el) !== 'slot') {
         if (!(ctx.shown || look(el) === 2)) return '';
         const text = letters(only.data, el, root);
-        return styles.of(root).content.any || localName(el) === 'q' ? generated(el, '::before', root) + text + generated(el, '::after', root) : text;
+        return generates(el, root) ? generated(el, '::before') + text + generated(el, '::after') : text;
       }
-      let out = generated(el, '::before', root), below = null;
+      const makes = generates(el, root);
+      let out = makes ? generated(el, '::before') : '', below = null;
       for (const c of kids(el, root)) {
         const type = nodeType(c);
         if (type === 3) { if (ctx.shown || seenText(el)) out += letters(c.data, el, root); } else if (type === 1) {
@@ -110,7 +113,7 @@
           else if (block(c) && look(c)) out += ' ';
         }
       }
-      return out + generated(el, '::after', root);
+      return makes ? out + generated(el, '::after') : out;
     };
     const seenText = el => localName(el) === 'slot' || look(el) === 2;
 

@@ -7,23 +7,24 @@
     const LARGEST = 30000;
 
     class Keys {
-      constructor() { this.any = false; this.every = false; this.names = new Set(); }
+      constructor() { this.any = false; this.every = false; this.ids = false; this.names = new Set(); this.classes = new Map(); }
       // add takes the last compound of every selector of a list.
       add(selectors) {
         this.any = true;
-        for (const key of lastKeys(selectors)) if (key === '*') this.every = true; else this.names.add(key);
+        for (const key of lastKeys(selectors)) if (key === '*') this.every = true; else { this.names.add(key); this.ids ||= key[0] === '#'; }
       }
       all() { this.any = this.every = true; }
       // may says whether a rule may concern the element.
       may(el, name) {
         if (!this.any) return false;
         if (this.every || this.names.has(name)) return true;
-        const id = dom.getAttribute(el, 'id');
+        const id = this.ids && dom.getAttribute(el, 'id');
         if (id && this.names.has(`#${id}`)) return true;
         const classes = dom.getAttribute(el, 'class');
         if (!classes) return false;
-        for (const c of classes.split(SPACE)) if (c && this.names.has(`.${c}`)) return true;
-        return false;
+        let known = this.classes.get(classes);
+        if (known === undefined) this.classes.set(classes, known = classes.split(SPACE).some(c => this.names.has(`.${c}`)));
+        return known;
       }
     }
 
