@@ -73,18 +73,18 @@ func (b *Broker) end(ctx context.Context, s *session, reason string) (*browserv1
 func (b *Broker) release(s *session) {
 	b.work.run(func() {
 		defer close(s.released)
-		b.discard(s.life, s.native)
+		b.discard(b.ctx, s.life, s.native)
 	})
 }
 
 // discard has a provider end a session that no caller knows of.
-func (b *Broker) discard(p Provider, native string) {
+func (b *Broker) discard(ctx context.Context, p Provider, native string) {
 	select {
 	case <-p.Done():
 		return
 	default:
 	}
-	ctx, cancel := context.WithTimeout(b.ctx, closeWait)
+	ctx, cancel := context.WithTimeout(ctx, closeWait)
 	defer cancel()
 	_, err := p.Call(ctx, closeMethod, &browserv1.CloseSessionRequest{SessionId: native})
 	switch fault.CodeOf(err) {

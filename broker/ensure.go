@@ -127,7 +127,7 @@ func (b *Broker) again(ctx context.Context, c *call, s *session, ask *browserv1.
 	}
 	if answer.GetSessionId() != s.native { // the provider made another: what the caller knew of is gone
 		b.lose(s, fault.New(fault.BrowserNotRunning, "the provider started it afresh").Reason("browser_gone"))
-		b.discard(s.life, answer.GetSessionId()) //nolint:contextcheck // it outlives the call
+		b.discard(context.WithoutCancel(ctx), s.life, answer.GetSessionId())
 		return nil, s.lostError()
 	}
 	s.lane.learn(answer.GetDefaultPageId())
@@ -263,7 +263,7 @@ func (b *Broker) make(ctx context.Context, c *call, k *Candidate, ask *browserv1
 	s.ctx, s.cancel = context.WithCancelCause(b.ctx)
 	b.sessions.add(s)
 	b.meter.sessions(s.life.ID(), 1)
-	b.adopt(s.life)
+	b.adopt(s.life) //nolint:contextcheck // a life is watched beyond the call
 	return s, warnings, nil
 }
 

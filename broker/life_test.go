@@ -169,6 +169,13 @@ func TestBrowserDies(t *testing.T) {
 		if again := u.ensure("a"); again.GetSessionId() == s || !again.GetCreated() {
 			t.Errorf("ensured again: %v", again)
 		}
+		told := false
+		for _, c := range f.Calls("session.close") {
+			told = told || c.(*browserv1.CloseSessionRequest).GetSessionId() == "other"
+		}
+		if !told {
+			t.Error("the provider keeps a session that nobody knows of")
+		}
 	})
 }
 
