@@ -43,7 +43,7 @@ type Face struct {
 
 	mu      sync.Mutex
 	servers map[key]*server
-	work    sync.WaitGroup
+	closed  bool
 }
 
 // key tells the servers of HTTP clients apart.
@@ -93,7 +93,8 @@ func (f *Face) Serve(ctx context.Context, caller *broker.Caller, hello Hello, in
 	s := f.newServer(caller.Principal, hello)
 	s.clients[""] = s.newClient(caller, hello.Session)
 	defer s.close(context.WithoutCancel(ctx))
-	err := s.mcp.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
+	defer context.AfterFunc(ctx, s.end)()
+	err := s.mcp.Run(ctx, finishing{&mcp.IOTransport{Reader: in, Writer: out}})
 	if ctx.Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, mcp.ErrConnectionClosed) {
 		return nil
 	}
@@ -130,12 +131,15 @@ func (f *Face) ServeConn(ctx context.Context, caller *broker.Caller, conn net.Co
 	}{in, conn}, conn)
 }
 
-// server gives the server of an HTTP client, and makes it at the first request.
+// server gives the server of an HTTP client, and makes it at the first request; nil when the face is closed.
 func (f *Face) server(who broker.Principal, profiles []string) *server {
 	k := key{who.ID, strings.Join(profiles, ",")}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.servers[k]
+	if f.closed {
+		return nil
+	}
 	if s == nil {
 		s = f.newServer(who, Hello{Profiles: profiles, Text: f.o.TextResults})
 		s.clients[""] = s.newClient(f.o.Broker.Connect(who, broker.Unbound), "")
@@ -153,15 +157,17 @@ func (f *Face) Refresh() {
 	}
 }
 
-// Close ends every MCP session of the HTTP clients. Browser sessions bound to one of them are closed, at most until ctx ends.
+// Close ends every MCP session of the HTTP clients: calls under way are finished, at most until ctx ends, and browser
+// sessions that are bound to one are closed.
 func (f *Face) Close(ctx context.Context) {
-	f.end()
 	f.mu.Lock()
 	servers := f.servers
-	f.servers = map[key]*server{}
+	f.servers, f.closed = nil, true
 	f.mu.Unlock()
+	var all sync.WaitGroup
 	for _, s := range servers {
-		s.close(ctx)
+		all.Go(func() { s.close(ctx) })
 	}
-	f.work.Wait()
+	all.Wait()
+	f.end()
 }

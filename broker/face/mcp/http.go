@@ -34,7 +34,11 @@ func (f *Face) Handler() http.Handler {
 		if !ok || err != nil {
 			return nil
 		}
-		return f.server(who, profiles).mcp
+		s := f.server(who, profiles)
+		if s == nil {
+			return nil
+		}
+		return s.mcp
 	}
 	stateless := mcp.NewStreamableHTTPHandler(pick, &mcp.StreamableHTTPOptions{
 		// The door has checked Host, for configured names too.

@@ -32,7 +32,9 @@ type server struct {
 	clients map[string]*client // by MCP session; "" for streams and for requests without a session
 	listed  map[string]string  // tools that are listed, with what tells one version from another
 	setup   bool               // the setup prompt is listed
+	closing bool
 
+	ctx  context.Context // ends with the server, and with it the calls under way
 	end  context.CancelFunc
 	work sync.WaitGroup
 }
@@ -50,11 +52,10 @@ func (f *Face) newServer(who broker.Principal, hello Hello) *server {
 				Resources: &mcp.ResourceCapabilities{},
 			},
 		})
-	ctx, end := context.WithCancel(f.ctx)
-	s.end = end
+	s.ctx, s.end = context.WithCancel(f.ctx)
 	s.addResources()
-	s.refresh(ctx)
-	s.watch(ctx)
+	s.refresh(s.ctx)
+	s.watch(s.ctx)
 	return s
 }
 
@@ -68,6 +69,9 @@ func (s *server) handler(t *tool) mcp.ToolHandler {
 				res, err = r.fail(fault.New(fault.InternalError, "%s failed: %v", t.name, v)), nil
 			}
 		}()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(s.ctx, cancel)()
 		c, err := s.client(req.Session)
 		if err != nil {
 			return r.fail(err), nil
@@ -91,7 +95,7 @@ func (s *server) client(ss *mcp.ServerSession) (*client, error) {
 	if c := s.clients[id]; c != nil {
 		return c, nil
 	}
-	if s.face.ctx.Err() != nil {
+	if s.closing {
 		return nil, fault.New(fault.NotReady, "the broker is shutting down").Reason("shutting_down")
 	}
 	c := s.newClient(s.face.o.Broker.Connect(s.who, broker.Bound), ownName())
@@ -106,12 +110,17 @@ func (s *server) client(ss *mcp.ServerSession) (*client, error) {
 	return c, nil
 }
 
-// close ends the server's connections and waits for what it started.
+// close ends the server's connections: calls under way are finished, or broken off when ctx ends.
 func (s *server) close(ctx context.Context) {
-	s.end()
+	s.mu.Lock()
+	s.closing = true
+	s.mu.Unlock()
+	stop := context.AfterFunc(ctx, s.end)
+	defer stop()
 	for ss := range s.mcp.Sessions() {
-		_ = ss.Close()
+		_ = ss.Close() // waits for its calls
 	}
+	s.end()
 	s.work.Wait()
 	s.mu.Lock()
 	left := slices.Collect(maps.Values(s.clients))

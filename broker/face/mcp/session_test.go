@@ -2,9 +2,14 @@ package mcp_test
 
 import (
 	"context"
+	"net"
 	"strings"
 	"testing"
+	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/droverhq/drover/broker"
 	"github.com/droverhq/drover/broker/brokertest"
 	"github.com/droverhq/drover/broker/face/mcp"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
@@ -129,5 +134,31 @@ func TestCancelReachesTheProvider(t *testing.T) {
 	}
 	if err := <-ended; err == nil {
 		t.Error("the provider was not told")
+	}
+}
+
+// Guards the end: a process that is told to end does not wait for a call that hangs, and the browser hears of it.
+func TestEndBreaksCallsOff(t *testing.T) {
+	f := fake()
+	began, ended := hang(f, "page.open")
+	h := build(t, "", f)
+	ours, theirs := net.Pipe()
+	defer ours.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		caller := h.broker.Connect(broker.Principal{ID: "mcp"}, broker.Bound)
+		done <- h.face.Serve(ctx, caller, mcp.Hello{}, theirs, theirs)
+	}()
+	u := h.dial(&sdk.IOTransport{Reader: ours, Writer: ours}, nil)
+	go func() { _, _ = u.CallTool(t.Context(), call("browser_open", map[string]any{"url": "http://a.test/"})) }()
+	<-began
+	cancel()
+	for _, c := range []chan error{ended, done} {
+		select {
+		case <-c:
+		case <-time.After(patience / 4):
+			t.Fatal("it does not end")
+		}
 	}
 }
