@@ -180,18 +180,29 @@ func keys(nodes []*browserv1.Node) func(yield func(string, *browserv1.Node) bool
 			for _, c := range n.GetChildren() {
 				up[c] = owner
 			}
-			id, children := n.NodeId, n.Children
-			n.NodeId, n.Children = "", nil
-			data, err := proto.MarshalOptions{Deterministic: true}.Marshal(n)
-			n.NodeId, n.Children = id, children
-			if err != nil {
-				data = []byte(id) // It cannot be compared, so it counts as changed.
-			}
-			if !yield(owner+"\x00"+string(data), n) {
+			if !yield(owner+"\x00"+signature(n), n) {
 				return
 			}
 		}
 	}
+}
+
+// signature writes every field of a node but its id and children. It only reads: the node may be on its way to a caller.
+func signature(n *browserv1.Node) string {
+	var b strings.Builder
+	m := n.ProtoReflect()
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		f := fields.Get(i)
+		if f.Name() == "node_id" || f.Name() == "children" || !m.Has(f) {
+			continue
+		}
+		b.WriteString(string(f.Name()))
+		b.WriteByte(0)
+		b.WriteString(m.Get(f).String())
+		b.WriteByte(0)
+	}
+	return b.String()
 }
 
 // sinceLines keeps new and changed lines, marked with + in place of -, with the lines that they stand under.
