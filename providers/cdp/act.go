@@ -54,7 +54,7 @@ func (p *Provider) act(ctx context.Context, session, id string, do func(context.
 func (p *page) overtaken(ctx context.Context, from place, pages int) *effect {
 	p.b.mu.Lock()
 	f := p.frames[p.main]
-	went := p.closed || f != nil && (f.moves != from.moves || f.pending != "" || f.requested)
+	went := p.closed || f != nil && (f.moves != from.moves || f.moving(from))
 	p.b.mu.Unlock()
 	if !went {
 		return nil
@@ -75,7 +75,7 @@ func (p *page) follow(ctx context.Context, from place, pages int) *effect {
 	defer cancel()
 	p.b.mu.Lock()
 	f := p.frames[p.main]
-	busy := !p.closed && f != nil && (f.requested || f.pending != "" || f.loader != from.loader)
+	busy := !p.closed && f != nil && (f.moving(from) || f.loader != from.loader)
 	opening := p.opening > 0
 	p.b.mu.Unlock()
 	if opening {
@@ -84,18 +84,21 @@ func (p *page) follow(ctx context.Context, from place, pages int) *effect {
 		done()
 	}
 	if busy {
-		still := func() bool { return !p.closed && f.pending == "" && !f.requested }
-		if err := p.until(ctx, still); err == nil && f.loader != from.loader {
-			wait, done := context.WithTimeout(ctx, loadGrace)
-			_ = p.until(wait, func() bool { return p.closed || still() && f.loaded })
-			done()
-		}
+		_ = p.until(ctx, func() bool { return p.closed || !f.moving(from) })
+		wait, done := context.WithTimeout(ctx, loadGrace)
+		_ = p.until(wait, func() bool { return p.closed || f.loader == from.loader || !f.moving(from) && f.loaded })
+		done()
 	}
 	e := p.effect(from, pages)
 	p.b.mu.Lock()
 	e.dialog = p.dialog
 	p.b.mu.Unlock()
 	return e
+}
+
+// moving says whether a navigation is under way that was not when the call came. The browser's mu is held.
+func (f *frame) moving(from place) bool {
+	return f.requested || f.pending != "" && f.pending != from.pending
 }
 
 // leaveTime bounds a wait by d and by a tenth of a second before the call's deadline.
@@ -113,7 +116,7 @@ func (p *page) effect(from place, pages int) *effect {
 	e := &effect{}
 	if f := p.frames[p.main]; f != nil {
 		e.url = f.url
-		e.moved = f.moves != from.moves || f.pending != ""
+		e.moved = f.moves != from.moves || f.moving(from)
 	}
 	for _, other := range p.s.pages {
 		if other.opener == p.id && number(other.id) > pages {

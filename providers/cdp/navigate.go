@@ -33,16 +33,19 @@ func (a *arrival) httpStatus() *int32 {
 	return &n
 }
 
-// place is a navigation's starting point.
+// place is where a page stands before a call.
 type place struct {
-	loader protocol.LoaderID
-	url    string
-	moves  int
+	loader  protocol.LoaderID
+	pending protocol.LoaderID // a navigation that was under way already
+	url     string
+	moves   int
 }
 
+// placeLocked notes where the page stands. What a script asked for and never got is forgotten.
 func (p *page) placeLocked() place {
 	f := p.frames[p.main]
-	return place{loader: f.loader, url: f.url, moves: f.moves}
+	f.requested = false
+	return place{loader: f.loader, pending: f.pending, url: f.url, moves: f.moves}
 }
 
 // goTo opens an address in the page and waits for it. The page's lane is held.
@@ -57,6 +60,7 @@ func (p *page) goTo(ctx context.Context, address string, until browserv1.WaitUnt
 		if d := dialogOf(err); d != nil {
 			return p.interrupted(d, err)
 		}
+		p.giveUp(ctx, from)
 		return nil, p.explain(ctx, err)
 	}
 	switch {
@@ -84,6 +88,21 @@ func (p *page) settle(ctx context.Context, until browserv1.WaitUntil, moves int)
 			return f.loaded
 		}
 	})
+}
+
+// giveUp stops a navigation that got no answer in its time. While one is under way the browser lets nobody into the page
+// that is still shown. A document that is there and still loads goes on loading.
+func (p *page) giveUp(ctx context.Context, from place) {
+	if ctx.Err() == nil {
+		return
+	}
+	p.b.mu.Lock()
+	f := p.frames[p.main]
+	pending := f.pending != "" && f.pending != from.pending
+	p.b.mu.Unlock()
+	if pending {
+		p.ch.post(pagedomain.StopLoading.Method, protocol.Empty{})
+	}
 }
 
 // arrived tells where the page stands.
@@ -131,7 +150,11 @@ func (p *page) failedNavigation(ctx context.Context, address string, res pagedom
 		wait, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		_ = p.settle(wait, browserv1.WaitUntil_WAIT_UNTIL_LOAD, from.moves)
-		return nil, errNavigation(address, "%s could not be opened", res.ErrorText)
+		e := errNavigation(address, "%s could not be opened", res.ErrorText)
+		if status != 0 {
+			e.With("http_status", status)
+		}
+		return nil, e
 	}
 	a := &arrival{url: from.url, state: browserv1.NavigationState_NAVIGATION_STATE_SAME_DOCUMENT, status: status}
 	u, err := url.Parse(address)
@@ -236,6 +259,7 @@ func (p *page) awaitMove(ctx context.Context, until browserv1.WaitUntil, from pl
 			if d := dialogOf(err); d != nil {
 				return p.interrupted(d, err)
 			}
+			p.giveUp(ctx, from)
 			return nil, err
 		}
 		a, err := p.arrived(ctx, from)

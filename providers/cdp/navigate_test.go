@@ -89,6 +89,9 @@ func TestNavigation(t *testing.T) {
 		if took := time.Since(began); took < 650*time.Millisecond || took > 2*time.Second {
 			t.Errorf("open %s gave up after %v", c.path, took)
 		}
+		if s := u.snapshot(); s.GetUrl() == "" { // The page that is shown can be read again.
+			t.Errorf("after open %s: %v", c.path, s)
+		}
 	}
 	for _, c := range []struct{ url, net string }{{"http://127.0.0.1:9/", "net::ERR_"}, {"http://nowhere.invalid/", "net::ERR_NAME_NOT_RESOLVED"}} {
 		e := fails(r, &browserv1.OpenRequest{SessionId: u.id, Url: c.url}, fault.NotReady, "navigation_failed")

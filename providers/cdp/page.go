@@ -97,6 +97,9 @@ func (p *page) setUp(ch *channel, top bool) {
 	}
 	ch.post("Inspector.enable", protocol.Empty{})
 	if !p.b.attached {
+		if !p.s.p.settings().headless() { // A window of the desktop would open and wait for a person.
+			ch.post(pagedomain.SetInterceptFileChooserDialog.Method, pagedomain.SetInterceptFileChooserDialogParams{Enabled: true, Cancel: yes()})
+		}
 		ch.post(emulation.SetFocusEmulationEnabled.Method, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	}
 	p.b.mu.Lock()
@@ -242,6 +245,18 @@ func (p *page) busy(err error) error {
 	return err
 }
 
+// late tells, of a call that ran out of time, when a navigation held it up.
+func (p *page) late(cause error) error {
+	p.b.mu.Lock()
+	defer p.b.mu.Unlock()
+	f := p.frames[p.main]
+	if f == nil || f.pending == "" || !errors.Is(cause, context.DeadlineExceeded) {
+		return cause
+	}
+	return fault.New(fault.NotReady, "the page is going to another address that has not answered, and cannot be used meanwhile").
+		Reason("deadline_exceeded").Hint("call page.open or page.reload to end that, or wait longer").Cause(cause)
+}
+
 // explain gives an error of the browser the protocol's words. A target that went away says why.
 func (p *page) explain(ctx context.Context, err error) error {
 	if err == nil {
@@ -252,7 +267,7 @@ func (p *page) explain(ctx context.Context, err error) error {
 		return err
 	}
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return p.late(context.Cause(ctx))
 	}
 	if errors.Is(err, inpage.ErrDocumentGone) {
 		return fault.New(fault.NotReady, "the page went to another document meanwhile").Reason("navigated").

@@ -56,6 +56,10 @@ func startProcess(path string, args []string, dir, runDir string) (*process, chr
 	cmd := exec.Command(path, append(args, "--user-data-dir="+p.dir)...)
 	cmd.ExtraFiles = []*os.File{childR, childW} // descriptors 3 and 4, as --remote-debugging-pipe wants them
 	cmd.Stderr = p.stderr
+	if cmd.Env, err = withoutHandlers(os.Environ(), p.dir); err != nil {
+		p.clean()
+		return nil, nil, errors.Join(err, childR.Close(), childW.Close(), parentR.Close(), parentW.Close())
+	}
 	cmd.Dir = p.dir
 	cmd.WaitDelay = time.Second
 	cmd.SysProcAttr = processAttributes()

@@ -3,6 +3,7 @@ package cdp
 import (
 	"strconv"
 	"testing"
+	"time"
 
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/fault"
@@ -78,6 +79,23 @@ func TestTabs(t *testing.T) {
 	fails(r, &browserv1.SnapshotRequest{SessionId: u.id}, fault.PageNotFound, "")
 	if o := u.open(base + "/"); seen[o.GetPageId()] || o.GetPageId() == two.GetPageId() {
 		t.Errorf("the id %s was used before", o.GetPageId())
+	}
+}
+
+// A link to another program leads nowhere and leaves nothing behind that swallows clicks.
+func TestExternalProtocols(t *testing.T) {
+	r := newRig(t, nil)
+	base := site(t, map[string]string{"/": "<title>E</title><a href='tel:123'>Call</a><a href='mailto:a@b.test'>Mail</a><button onclick='document.title+=1'>Count</button>"})
+	u := r.session("external")
+	u.open(base + "/")
+	for _, name := range []string{"Call", "Mail"} {
+		if c := u.clickOn("link", name); c.GetNavigationOccurred() || c.GetUrl() != base+"/" {
+			t.Errorf("%s: %v", name, c)
+		}
+	}
+	// The browser asks the desktop in its own time, so the clicks go on for a while.
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
+		u.clickOn("button", "Count")
 	}
 }
 
