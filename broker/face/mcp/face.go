@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -95,11 +97,14 @@ func (f *Face) Serve(ctx context.Context, caller *broker.Caller, hello Hello, in
 	defer s.close(context.WithoutCancel(ctx))
 	defer context.AfterFunc(ctx, s.end)()
 	err := s.mcp.Run(ctx, finishing{&mcp.IOTransport{Reader: in, Writer: out}})
-	if ctx.Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, mcp.ErrConnectionClosed) {
+	if ctx.Err() != nil || slices.ContainsFunc(ends, func(end error) bool { return errors.Is(err, end) }) {
 		return nil
 	}
 	return err
 }
+
+// ends are the errors of a client that has gone.
+var ends = []error{io.EOF, io.ErrClosedPipe, net.ErrClosed, mcp.ErrConnectionClosed, syscall.EPIPE, syscall.ECONNRESET}
 
 // helloLimit and helloWait bound the first line of a stream.
 const (

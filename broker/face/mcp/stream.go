@@ -3,6 +3,8 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"sync"
 	"time"
 
@@ -22,7 +24,7 @@ func (t finishing) Connect(ctx context.Context) (mcp.Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &finishingConn{Connection: c, open: map[any]struct{}{}, answered: make(chan struct{}, 1)}, nil
+	return &finishingConn{Connection: c, open: map[any]struct{}{}, answered: make(chan struct{}, 1), closed: make(chan struct{})}, nil
 }
 
 type finishingConn struct {
@@ -30,13 +32,17 @@ type finishingConn struct {
 	mu       sync.Mutex
 	open     map[any]struct{} // calls that were read and not answered, by id
 	answered chan struct{}    // holds one token when open became empty
+	closed   chan struct{}
+	once     sync.Once
 }
 
 // Read gives the next message, and the end of the input late.
 func (c *finishingConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	msg, err := c.Connection.Read(ctx)
-	if err != nil {
+	if errors.Is(err, io.EOF) {
 		c.finish(ctx)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if req, ok := msg.(*jsonrpc.Request); ok {
@@ -81,6 +87,12 @@ func (c *finishingConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	return err
 }
 
+// Close ends the connection, and the wait for what is still open.
+func (c *finishingConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Connection.Close()
+}
+
 // finish waits until every call is answered.
 func (c *finishingConn) finish(ctx context.Context) {
 	late := time.NewTimer(finishWait)
@@ -94,6 +106,8 @@ func (c *finishingConn) finish(ctx context.Context) {
 		}
 		select {
 		case <-c.answered:
+		case <-c.closed:
+			return
 		case <-late.C:
 			return
 		case <-ctx.Done():
