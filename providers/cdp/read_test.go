@@ -123,6 +123,7 @@ func TestScreenshots(t *testing.T) {
 		{"element in a pane", &browserv1.ScreenshotRequest{ElementRef: ptr(named["In"])}, 50, 20, color.RGBA{200, 0, 0, 255}},
 		{"element in a frame", &browserv1.ScreenshotRequest{ElementRef: ptr(named["Deep"])}, 40, 24, color.RGBA{160, 0, 160, 255}},
 		{"jpeg", &browserv1.ScreenshotRequest{Format: browserv1.ImageFormat_IMAGE_FORMAT_JPEG.Enum(), Quality: ptr(int32(50))}, 600, 400, color.RGBA{}},
+		{"tall", &browserv1.ScreenshotRequest{FullPage: true, Clip: &browserv1.Rect{Width: 10, Height: 20000}}, 10, 16384, color.RGBA{}},
 		{"annotated", &browserv1.ScreenshotRequest{Annotate: true}, 600, 400, color.RGBA{}},
 	} {
 		c.req.SessionId = u.id

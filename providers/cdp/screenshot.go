@@ -27,6 +27,7 @@ type picture struct {
 	data          []byte
 	kind          string
 	width, height int
+	warnings      []*browserv1.Warning
 }
 
 // maxInline is how large a picture may be to be given inline.
@@ -50,7 +51,7 @@ func (p *Provider) screenshot(ctx context.Context, r *browserv1.ScreenshotReques
 	if err != nil {
 		return nil, pg.explain(ctx, err)
 	}
-	resp := &browserv1.ScreenshotResponse{PageId: pg.id, MediaType: pic.kind, Width: int32(pic.width), Height: int32(pic.height)}
+	resp := &browserv1.ScreenshotResponse{PageId: pg.id, MediaType: pic.kind, Width: int32(pic.width), Height: int32(pic.height), Warnings: pic.warnings}
 	if (r.Inline == nil || r.GetInline()) && len(pic.data) <= maxInline {
 		resp.Image = pic.data
 		return resp, nil
@@ -60,7 +61,7 @@ func (p *Provider) screenshot(ctx context.Context, r *browserv1.ScreenshotReques
 }
 
 // capture takes a picture. Scroll positions are as before when it returns.
-func (p *page) capture(ctx context.Context, r *browserv1.ScreenshotRequest) (*picture, error) {
+func (p *page) capture(ctx context.Context, r *browserv1.ScreenshotRequest) (pic *picture, err error) {
 	params := pagedomain.CaptureScreenshotParams{Format: pagedomain.CaptureScreenshotFormatPng, OptimizeForSpeed: yes()}
 	if r.GetFormat() == browserv1.ImageFormat_IMAGE_FORMAT_JPEG {
 		quality := int64(80)
@@ -84,7 +85,6 @@ func (p *page) capture(ctx context.Context, r *browserv1.ScreenshotRequest) (*pi
 	}
 	var found []mark
 	if r.GetAnnotate() {
-		var err error
 		if found, err = p.marks(ctx); err != nil {
 			return nil, err
 		}
@@ -97,7 +97,12 @@ func (p *page) capture(ctx context.Context, r *browserv1.ScreenshotRequest) (*pi
 	if err != nil {
 		return nil, fmt.Errorf("reading the picture: %w", err)
 	}
-	pic := &picture{data: res.Data, kind: "image/" + kind, width: size.Width, height: size.Height}
+	pic = &picture{data: res.Data, kind: "image/" + kind, width: size.Width, height: size.Height}
+	if c := params.Clip; c != nil && (c.Width >= maxSide || c.Height >= maxSide) {
+		pic.warnings = append(pic.warnings, &browserv1.Warning{
+			Code: "reduced_fidelity", Message: fmt.Sprintf("the picture ends after %d pixels, which is all that the browser paints at once; take the rest with clip", maxSide),
+		})
+	}
 	if len(found) == 0 {
 		return pic, nil
 	}
@@ -140,10 +145,7 @@ func (p *page) region(ctx context.Context, r *browserv1.ScreenshotRequest, param
 	if r.Clip != nil && (clip.X >= m.CSSContentSize.Width || clip.Y >= m.CSSContentSize.Height || clip.X+clip.Width <= 0 || clip.Y+clip.Height <= 0) {
 		return fault.New(fault.InvalidRequest, "the clip lies outside the page").Field("clip")
 	}
-	if clip.Width > maxSide || clip.Height > maxSide {
-		return fault.New(fault.InvalidRequest, "the picture would be %.0f by %.0f, larger than %d", clip.Width, clip.Height, maxSide).
-			Reason("payload_too_large").With("limit", maxSide).Hint("take it in parts with clip")
-	}
+	clip.Width, clip.Height = min(clip.Width, maxSide), min(clip.Height, maxSide)
 	params.Clip = clip
 	params.CaptureBeyondViewport = yes()
 	return nil
