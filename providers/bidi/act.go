@@ -28,6 +28,7 @@ func (p *Provider) act(ctx context.Context, session, id string, do func(context.
 		return nil, nil, err
 	}
 	defer leave()
+	ctx = context.WithValue(ctx, actingKey{}, &acting{})
 	from := pg.place()
 	if err = pg.focus(ctx); err == nil {
 		err = do(ctx, pg)

@@ -80,9 +80,20 @@ func (b *browser) onDownloadEnd(e *navigationEvent) {
 	s.emit("download.finished", d.page, map[string]any{"download_id": d.told.GetDownloadId(), "state": word(state.String(), "DOWNLOAD_STATE_")})
 }
 
+// incoming gives the folder that the browser writes downloads into. Finished ones leave it, so that the browser gives the
+// next one of the same name its own name.
+func (s *session) incoming() (string, error) {
+	dir, err := s.files.Folder()
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Join(dir, ".incoming")
+	return dir, os.MkdirAll(dir, 0o700)
+}
+
 // keep gives a finished file its name. In a person's own browser it stays where it is.
 func (s *session) keep(d *download, path string) error {
-	dir, err := s.files.Folder()
+	dir, err := s.incoming()
 	if err != nil {
 		return err
 	}

@@ -198,7 +198,7 @@ func (s *session) setUp(ctx context.Context) error {
 	}
 	if !s.b.attached || s.user != defaultUser {
 		group.Go(func() error {
-			dir, err := s.files.Folder()
+			dir, err := s.incoming()
 			if err != nil {
 				return err
 			}

@@ -111,9 +111,10 @@ func (p *page) document(ctx context.Context, id string) (*document, error) {
 		if f != nil && f.page == p && !f.between {
 			doc = f.doc
 		}
+		replaced := doc != nil && replacedLocked(ctx, id, doc)
 		p.b.mu.Unlock()
 		switch {
-		case f == nil || f.page != p:
+		case f == nil || f.page != p || replaced:
 			return nil, inpage.ErrDocumentGone
 		case doc != nil:
 			return doc, nil

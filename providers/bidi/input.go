@@ -2,6 +2,7 @@ package bidi
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/droverhq/drover/plugins/inpage"
@@ -69,8 +70,7 @@ const longText = 2000
 // batchTicks is how many ticks go into one command, so that a call that ends does not leave much behind.
 const batchTicks = 400
 
-// Perform dispatches trusted input to the page's top browsing context: the browser finds the frame that a point lies in,
-// or that has the focus.
+// Perform dispatches trusted input.
 func (p *page) Perform(ctx context.Context, events []inpage.Event) error {
 	if err := p.focus(ctx); err != nil {
 		return err
@@ -81,6 +81,7 @@ func (p *page) Perform(ctx context.Context, events []inpage.Event) error {
 			return err
 		}
 	}
+	p.remember(ctx)
 	err := p.performAll(ctx, events)
 	if err != nil && presses(events) {
 		brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -91,43 +92,61 @@ func (p *page) Perform(ctx context.Context, events []inpage.Event) error {
 }
 
 func (p *page) performAll(ctx context.Context, events []inpage.Event) error {
-	s := &script{}
+	s, at, framed := &script{}, p.topSpot(), p.framed()
 	flush := func() error {
-		if s.ticks == 0 {
-			return nil
-		}
-		_, err := do(ctx, p.b.conn, inputPerform, performParams{Context: p.context, Actions: s.sources()})
+		err := p.dispatch(ctx, at.frame, s)
 		s = &script{}
 		return err
 	}
-	for _, e := range events {
-		if e.Kind == inpage.InsertText {
-			if err := flush(); err != nil {
-				return err
+	for i, e := range events {
+		next, err := at, error(nil)
+		switch {
+		case !framed || e.Kind == inpage.Pause || e.Kind == inpage.InsertText:
+		case e.Kind == inpage.KeyDown || e.Kind == inpage.KeyUp:
+			if i == 0 || isKey(e) != isKey(events[i-1]) {
+				next = p.topSpot()
+				next.frame, err = p.focusedFrame(ctx)
 			}
-			if err := p.insert(ctx, e.Text); err != nil {
-				return err
-			}
-			continue
+		case e.Kind == inpage.PointerMove && e.Buttons == 0 || e.Kind == inpage.Wheel || i == 0:
+			next, err = p.spotAt(ctx, e.X, e.Y)
 		}
-		if err := s.add(e); err != nil {
+		if err == nil && (next.frame != at.frame || e.Kind == inpage.InsertText || s.ticks >= batchTicks) {
+			err = flush()
+		}
+		if err != nil {
 			return err
 		}
-		if s.ticks >= batchTicks {
-			if err := flush(); err != nil {
-				return err
-			}
+		at = next
+		if e.Kind == inpage.InsertText {
+			err = p.insert(ctx, e.Text)
+		} else {
+			err = s.add(e, at)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return flush()
 }
 
+// dispatch sends a batch to a frame.
+func (p *page) dispatch(ctx context.Context, frame string, s *script) error {
+	if s.ticks == 0 {
+		return nil
+	}
+	_, err := do(ctx, p.b.conn, inputPerform, performParams{Context: frame, Actions: s.sources()})
+	return err
+}
+
+func isKey(e inpage.Event) bool { return e.Kind == inpage.KeyDown || e.Kind == inpage.KeyUp }
+
 // add writes an event as the step of its device.
-func (s *script) add(e inpage.Event) error {
+func (s *script) add(e inpage.Event, at spot) error {
+	x, y := at.inside(e.X, e.Y)
 	switch e.Kind {
 	case inpage.PointerMove:
 		zero := int64(0)
-		s.tick(&s.pointer, inputStep{Type: "pointerMove", X: &e.X, Y: &e.Y, Duration: &zero})
+		s.tick(&s.pointer, inputStep{Type: "pointerMove", X: &x, Y: &y, Duration: &zero})
 	case inpage.PointerDown, inpage.PointerUp:
 		kind := "pointerDown"
 		if e.Kind == inpage.PointerUp {
@@ -147,7 +166,7 @@ func (s *script) add(e inpage.Event) error {
 		}
 		s.tick(&s.key, inputStep{Type: kind, Value: value})
 	case inpage.Wheel:
-		x, y, dx, dy := float64(int(e.X)), float64(int(e.Y)), int(e.DX), int(e.DY)
+		x, y, dx, dy := math.Floor(x), math.Floor(y), int(e.DX), int(e.DY)
 		s.tick(&s.wheel, inputStep{Type: "scroll", X: &x, Y: &y, DeltaX: &dx, DeltaY: &dy})
 	case inpage.Pause:
 		ms := e.Duration.Milliseconds()

@@ -83,7 +83,7 @@ func (p *page) awaitMove(ctx context.Context, until browserv1.WaitUntil, from pl
 		return nil, err
 	}
 	if loading != nil {
-		return p.downloading(ctx, loading)
+		return p.downloading(ctx)
 	}
 	if until == browserv1.WaitUntil_WAIT_UNTIL_NETWORKIDLE {
 		if err := p.quiet(ctx); err != nil {
@@ -200,7 +200,7 @@ func (p *page) aborted(ctx context.Context, address string, cause error, from pl
 	p.b.mu.Unlock()
 	switch {
 	case loading != nil:
-		return p.downloading(ctx, loading)
+		return p.downloading(ctx)
 	case none:
 		a := &arrival{url: from.url, state: browserv1.NavigationState_NAVIGATION_STATE_SAME_DOCUMENT, status: 204, warnings: []*browserv1.Warning{{
 			Code: "no_content", Message: "the server answered without a document, so the page stayed where it was",
@@ -235,8 +235,10 @@ func (p *page) interrupted(d *browserv1.Dialog) *arrival {
 }
 
 // downloading is the answer of a navigation that turned into a download; the page stayed where it was.
-func (p *page) downloading(ctx context.Context, d *download) (*arrival, error) {
-	a := &arrival{url: d.told.GetUrl(), state: browserv1.NavigationState_NAVIGATION_STATE_DOWNLOAD}
+func (p *page) downloading(ctx context.Context) (*arrival, error) {
+	p.b.mu.Lock()
+	a := &arrival{url: p.top.url, state: browserv1.NavigationState_NAVIGATION_STATE_DOWNLOAD}
+	p.b.mu.Unlock()
 	return a, p.describe(ctx, a)
 }
 

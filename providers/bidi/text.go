@@ -23,6 +23,13 @@ func (p *page) insert(ctx context.Context, text string) error {
 		p.keyless = true
 		return p.command(ctx, text)
 	}
+	frame := p.context
+	if p.framed() {
+		var err error
+		if frame, err = p.focusedFrame(ctx); err != nil {
+			return err
+		}
+	}
 	s := &script{}
 	for _, r := range text {
 		s.tick(&s.key, inputStep{Type: "keyDown", Value: string(r)})
@@ -30,16 +37,12 @@ func (p *page) insert(ctx context.Context, text string) error {
 		if s.ticks < batchTicks {
 			continue
 		}
-		if _, err := do(ctx, p.b.conn, inputPerform, performParams{Context: p.context, Actions: s.sources()}); err != nil {
+		if err := p.dispatch(ctx, frame, s); err != nil {
 			return err
 		}
 		s = &script{}
 	}
-	if s.ticks == 0 {
-		return nil
-	}
-	_, err := do(ctx, p.b.conn, inputPerform, performParams{Context: p.context, Actions: s.sources()})
-	return err
+	return p.dispatch(ctx, frame, s)
 }
 
 // namesKeys says whether a text holds characters by which WebDriver names keys.
@@ -54,19 +57,15 @@ func namesKeys(text string) bool {
 
 // command has the document that holds the focus insert a text. The events that follow are the browser's own.
 func (p *page) command(ctx context.Context, text string) error {
-	frame := p.frameID()
-	for {
-		inner, err := p.ChildFrame(ctx, frame, "document.activeElement")
-		if err != nil {
-			break // The focus lies in this frame's own document.
-		}
-		frame = inner
+	frame, err := p.focusedFrame(ctx)
+	if err != nil {
+		return err
 	}
 	data, err := json.Marshal(text)
 	if err != nil {
 		return fmt.Errorf("writing the text: %w", err)
 	}
-	done, err := p.Eval(ctx, frame, "String(document.execCommand('insertText', false, "+string(data)+"))")
+	done, err := p.Eval(ctx, inpage.FrameID(frame), "String(document.execCommand('insertText', false, "+string(data)+"))")
 	if err == nil && done != "true" {
 		err = fmt.Errorf("the document does not take the text")
 	}
