@@ -50,12 +50,10 @@ func (p *Provider) attach(ctx context.Context) (*browser, error) {
 	if err != nil {
 		return nil, refuse(err)
 	}
-	b, err = p.connect(conn, nil)
+	b, err = p.connect(conn, product{path: address, label: "Chromium", name: "chromium"}, nil, nil)
 	if err != nil {
 		return nil, refuse(err)
 	}
-	b.attached = true
-	b.product = product{path: address, label: "Chromium", name: "chromium"}
 	p.mu.Lock()
 	p.browsers[b] = struct{}{}
 	p.attached = b

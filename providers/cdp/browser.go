@@ -38,7 +38,6 @@ type browser struct {
 	pages    map[target.SessionID]*page
 	adopting map[target.ID]*session // targets of the default context that a session is attaching to
 	spawning []*session             // sessions that wait for a new target in the default context
-	paused   bool                   // new targets wait for this provider before they run
 }
 
 // only is the filter for targets of one kind; workers, tabs and the browser itself are left alone.
@@ -49,9 +48,9 @@ func only(kind string) target.Filter {
 func yes() *bool { v := true; return &v }
 
 // connect makes a browser over a connection. Commands may be sent at once; they wait in the pipe until it is up.
-func (p *Provider) connect(conn chromedp.Transport, proc *process) (*browser, error) {
+func (p *Provider) connect(conn chromedp.Transport, found product, proc *process, lock *profileLock) (*browser, error) {
 	b := &browser{
-		p: p, proc: proc, lost: make(chan struct{}),
+		p: p, proc: proc, product: found, lock: lock, attached: proc == nil, persist: lock != nil, lost: make(chan struct{}),
 		sessions: map[*session]struct{}{}, contexts: map[protocol.BrowserContextID]*session{},
 		pages: map[target.SessionID]*page{}, adopting: map[target.ID]*session{},
 	}
@@ -95,6 +94,7 @@ func (b *browser) watch() {
 		defer cancel()
 		b.proc.stop(grace)
 	}
+	b.lock.release()
 }
 
 // exitGrace is how long a browser gets to end by itself, once its pipe is closed, before it is killed.
@@ -111,7 +111,6 @@ func (b *browser) close(ctx context.Context) {
 	}
 	b.cancel()
 	b.wg.Wait()
-	b.lock.release()
 }
 
 // onEvent sees every browser-level event in order, on the reader's goroutine.

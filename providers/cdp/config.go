@@ -110,20 +110,30 @@ func (c Config) sandboxDisabled() bool {
 	return os.Geteuid() == 0
 }
 
-// choose gives the browser to start. Without one it is setup_required, with what a person has to do.
-func (c Config) choose() (product, error) {
+// choose gives the browser to start: the configured one, else the one that the preference (a name or a label) means, else
+// the first one found. Without any it is setup_required, with what a person has to do.
+func (c Config) choose(preference string) (product, error) {
 	if filepath.IsAbs(c.Browser) {
 		if info, err := os.Stat(c.Browser); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0 {
 			return at(c.Browser), nil
 		}
 		return product{}, c.missing()
 	}
-	for _, f := range search() {
-		if c.Browser == "" || c.Browser == f.name {
-			return f, nil
+	found := search()
+	for _, word := range []string{c.Browser, preference} {
+		for _, f := range found {
+			if word != "" && (strings.EqualFold(word, f.name) || strings.EqualFold(word, f.label)) {
+				return f, nil
+			}
+		}
+		if c.Browser != "" {
+			return product{}, c.missing()
 		}
 	}
-	return product{}, c.missing()
+	if len(found) == 0 {
+		return product{}, c.missing()
+	}
+	return found[0], nil
 }
 
 func (c Config) missing() error {

@@ -40,32 +40,31 @@ func (p *Provider) browserFor(ctx context.Context, r *browserv1.EnsureSessionReq
 	if config.sandboxDisabled() {
 		*warnings = append(*warnings, &browserv1.Warning{Code: "sandbox_disabled", Message: sandboxMessage})
 	}
+	found, err := config.choose(r.GetBrowserPreference())
+	if err != nil {
+		return nil, err
+	}
 	if want.persist {
-		return p.startPersistent(ctx, r.GetClientSessionId())
+		return p.startPersistent(ctx, found, r.GetClientSessionId())
 	}
 	p.mu.Lock()
-	b := p.shared
+	b := p.shared[found.path]
 	p.mu.Unlock()
 	if b != nil && !b.gone() {
 		return b, nil
 	}
-	b, err := p.start(ctx, "")
-	if err != nil {
+	if b, err = p.start(ctx, found, "", nil); err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
-	p.shared = b
+	p.shared[found.path] = b
 	p.mu.Unlock()
 	return b, nil
 }
 
-// start starts a browser; dir is its profile, or "" for a temporary one.
-func (p *Provider) start(ctx context.Context, dir string) (*browser, error) {
+// start starts a browser; dir is its profile, or "" for a temporary one. The browser lets go of the lock when it is gone.
+func (p *Provider) start(ctx context.Context, found product, dir string, lock *profileLock) (*browser, error) {
 	config := p.settings()
-	found, err := config.choose()
-	if err != nil {
-		return nil, err
-	}
 	plugins.Progress(ctx, "starting_browser", "starting "+found.label)
 	p.mu.Lock()
 	runDir := p.host.GetRunDir()
@@ -74,13 +73,10 @@ func (p *Provider) start(ctx context.Context, dir string) (*browser, error) {
 	if err != nil {
 		return nil, errStart(found, err.Error()).Cause(err)
 	}
-	b, err := p.connect(conn, proc)
+	b, err := p.connect(conn, found, proc, lock)
 	if err != nil {
 		return nil, err
 	}
-	b.product = found
-	b.persist = dir != ""
-	b.paused = true
 	p.mu.Lock()
 	p.browsers[b] = struct{}{}
 	p.mu.Unlock()

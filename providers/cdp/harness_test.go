@@ -2,6 +2,7 @@ package cdp
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -20,7 +21,6 @@ import (
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/catalog"
 	"github.com/droverhq/drover/proto/fault"
-	"github.com/droverhq/drover/proto/wire"
 )
 
 // rig is a provider under test, configured with folders of its own. When the test ends, no process and no folder of it
@@ -176,14 +176,9 @@ func (u *user) eval(expression string) string {
 	if resp.Unserializable != nil {
 		return resp.GetUnserializable()
 	}
-	out, err := wire.Marshal(resp)
+	out, err := json.Marshal(resp.GetValue().AsInterface())
 	if err != nil {
 		u.t.Fatal(err)
-	}
-	if v := resp.GetValue(); v != nil {
-		if data, err := v.MarshalJSON(); err == nil {
-			return string(data)
-		}
 	}
 	return string(out)
 }

@@ -17,7 +17,7 @@ import (
 type profileLock struct{ file *os.File }
 
 // startPersistent starts a browser on the profile that is kept for a client session. It belongs to that session alone.
-func (p *Provider) startPersistent(ctx context.Context, client string) (*browser, error) {
+func (p *Provider) startPersistent(ctx context.Context, found product, client string) (*browser, error) {
 	p.mu.Lock()
 	state := p.host.GetStateDir()
 	p.mu.Unlock()
@@ -34,13 +34,11 @@ func (p *Provider) startPersistent(ctx context.Context, client string) (*browser
 	if err != nil {
 		return nil, err
 	}
-	b, err := p.start(ctx, filepath.Join(dir, "profile"))
+	b, err := p.start(ctx, found, filepath.Join(dir, "profile"), lock)
 	if err != nil {
 		lock.release()
-		return nil, err
 	}
-	b.lock = lock
-	return b, nil
+	return b, err
 }
 
 // lockProfile takes a profile's folder. Somebody else's is not_ready, in_use.

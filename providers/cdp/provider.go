@@ -30,8 +30,8 @@ type Provider struct {
 	config   Config
 	host     *browserv1.HostSettings
 	browsers map[*browser]struct{}
-	shared   *browser // the browser that this provider started for everyone
-	attached *browser // the running browser that it attached to
+	shared   map[string]*browser // browsers that this provider started for everyone, by path
+	attached *browser            // the running browser that it attached to
 	sessions map[string]*session
 	clients  map[string]*session
 	lost     map[string]struct{} // ids of sessions whose browser went
@@ -43,7 +43,7 @@ func New() *plugins.Server {
 		ID: "cdp", Label: "Chromium (DevTools Protocol)", Version: Version, Families: []string{"chromium"}, Features: features,
 	})
 	p := &Provider{
-		srv: s, host: &browserv1.HostSettings{}, browsers: map[*browser]struct{}{}, sessions: map[string]*session{},
+		srv: s, host: &browserv1.HostSettings{}, browsers: map[*browser]struct{}{}, shared: map[string]*browser{}, sessions: map[string]*session{},
 		clients: map[string]*session{}, lost: map[string]struct{}{},
 	}
 	p.register(s)
@@ -101,8 +101,8 @@ func (p *Provider) forget(b *browser) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.browsers, b)
-	if p.shared == b {
-		p.shared = nil
+	if p.shared[b.product.path] == b {
+		delete(p.shared, b.product.path)
 	}
 	if p.attached == b {
 		p.attached = nil

@@ -45,7 +45,7 @@ func TestEval(t *testing.T) {
 	}
 	for _, c := range [][2]string{
 		{"1+1", "2"},
-		{"'a\\u2028\\ud800b'", `"a` + "\u2028\ufffd" + `b"`},
+		{"'a\\u2028\\ud800b'", `"a\u2028` + "\ufffd" + `b"`},
 		{"({a:[1,{b:null}],c:undefined})", `{"a":[1,{"b":null}]}`},
 		{"Promise.resolve([5])", "[5]"},
 		{"new Date(0)", `"1970-01-01T00:00:00.000Z"`},
@@ -53,7 +53,7 @@ func TestEval(t *testing.T) {
 		{"secret", "7"},
 		{"true", "true"},
 	} {
-		if got := strings.ReplaceAll(u.eval(c[0]), ", ", ","); got != c[1] {
+		if got := u.eval(c[0]); got != c[1] {
 			t.Errorf("%s gave %s", c[0], got)
 		}
 	}

@@ -85,7 +85,7 @@ func TestPersist(t *testing.T) {
 func TestAttach(t *testing.T) {
 	dir := t.TempDir()
 	args := append(Config{}.arguments()[2:], "--remote-debugging-port=0", "--user-data-dir="+dir, "about:blank")
-	found, err := Config{}.choose()
+	found, err := Config{}.choose("")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func (p *Provider) usable() []product {
 	if config.Browser == "" {
 		return search()
 	}
-	f, err := config.choose()
+	f, err := config.choose("")
 	if err != nil {
 		return nil
 	}
@@ -39,7 +39,7 @@ func (p *Provider) status(context.Context, *browserv1.StatusRequest) (*browserv1
 		ProviderId: p.srv.Info().ID, BrowserRunning: running, Sessions: int32(sessions),
 		Availability: browserv1.Availability_AVAILABILITY_READY, SetupState: browserv1.SetupState_SETUP_STATE_COMPLETE,
 	}
-	f, err := config.choose()
+	f, err := config.choose("")
 	if err != nil {
 		resp.Availability = browserv1.Availability_AVAILABILITY_UNAVAILABLE
 		resp.SetupState = browserv1.SetupState_SETUP_STATE_REQUIRED

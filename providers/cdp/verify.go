@@ -19,7 +19,7 @@ const verifyPage = `<!doctype html><html lang="en"><title>Drover</title><button>
 func (p *Provider) verify(ctx context.Context, _ *browserv1.VerifyRequest) (*browserv1.VerifyResponse, error) {
 	v := &verification{}
 	config := p.settings()
-	found, err := config.choose()
+	found, err := config.choose("")
 	if !v.note("browser_found", err, func() string { return found.label + " is at " + found.path }, config.steps()[0]) {
 		return &browserv1.VerifyResponse{Checks: v.checks}, nil
 	}
@@ -30,7 +30,7 @@ func (p *Provider) verify(ctx context.Context, _ *browserv1.VerifyRequest) (*bro
 	}
 	plugins.Progress(ctx, "starting_browser", "starting "+found.label)
 	began := time.Now()
-	b, err := p.start(ctx, "")
+	b, err := p.start(ctx, found, "", nil)
 	if !v.note("browser_starts", err, func() string {
 		return fmt.Sprintf("%s %s started in %d ms", b.product.label, b.product.version, time.Since(began).Milliseconds())
 	}, "run "+found.path+" --version by hand; what it prints says what is missing") {
