@@ -50,7 +50,7 @@ func (p *Provider) attach(ctx context.Context) (*browser, error) {
 	if err != nil {
 		return nil, refuse(err)
 	}
-	b, err = p.connect(conn, product{path: address, label: "Chromium", name: "chromium"}, nil, nil)
+	b, err = p.connect(conn, product{path: address, label: "Chromium", name: "chromium"}, nil, nil) //nolint:contextcheck // the connection outlives the call that makes it
 	if err != nil {
 		return nil, refuse(err)
 	}

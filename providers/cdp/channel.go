@@ -120,7 +120,7 @@ func (c *channel) send(method string, params any, then func(*cdproto.Message, er
 	}
 	c.mu.Unlock()
 	msg := &cdproto.Message{ID: id, SessionID: c.id, Method: cdproto.MethodType(method), Params: buf}
-	if err := c.link.Write(context.Background(), msg); err != nil {
+	if err := c.link.enqueue(msg); err != nil {
 		c.mu.Lock()
 		_, open := c.waiting[id]
 		delete(c.waiting, id)

@@ -125,8 +125,9 @@ func levelOf(t runtime.ConsoleAPICalledType) browserv1.ConsoleLevel {
 		return browserv1.ConsoleLevel_CONSOLE_LEVEL_WARN
 	case runtime.ConsoleAPICalledTypeError, runtime.ConsoleAPICalledTypeAssert:
 		return browserv1.ConsoleLevel_CONSOLE_LEVEL_ERROR
+	default:
+		return browserv1.ConsoleLevel_CONSOLE_LEVEL_INFO
 	}
-	return browserv1.ConsoleLevel_CONSOLE_LEVEL_INFO
 }
 
 // listMessages is console.list.

@@ -107,6 +107,7 @@ func (p *Provider) setCookies(ctx context.Context, r *browserv1.SetCookiesReques
 			q.SameSite = network.CookieSameSiteLax
 		case browserv1.SameSite_SAME_SITE_NONE:
 			q.SameSite = network.CookieSameSiteNone
+		case browserv1.SameSite_SAME_SITE_UNSPECIFIED:
 		}
 		params = append(params, q)
 	}

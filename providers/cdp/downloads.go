@@ -112,6 +112,7 @@ func (b *browser) onProgress(e *browserdomain.EventDownloadProgress) {
 		}
 	case browserdomain.DownloadProgressStateCanceled:
 		d.told.State = browserv1.DownloadState_DOWNLOAD_STATE_FAILED
+	case browserdomain.DownloadProgressStateInProgress:
 	}
 	state := d.told.GetState()
 	s.notifyLocked()

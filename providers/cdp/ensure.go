@@ -23,8 +23,7 @@ func (p *Provider) browserFor(ctx context.Context, r *browserv1.EnsureSessionReq
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	switch want.attach {
-	case browserv1.Attach_ATTACH_PREFER, browserv1.Attach_ATTACH_REQUIRE:
+	if want.attach == browserv1.Attach_ATTACH_PREFER || want.attach == browserv1.Attach_ATTACH_REQUIRE {
 		b, err := p.attach(ctx)
 		if err == nil {
 			return b, nil
@@ -73,7 +72,7 @@ func (p *Provider) start(ctx context.Context, found product, dir string, lock *p
 	if err != nil {
 		return nil, errStart(found, err.Error()).Cause(err)
 	}
-	b, err := p.connect(conn, found, proc, lock)
+	b, err := p.connect(conn, found, proc, lock) //nolint:contextcheck // the browser outlives the call that starts it
 	if err != nil {
 		return nil, err
 	}

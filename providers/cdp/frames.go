@@ -174,6 +174,7 @@ func (p *page) onProgressLocked(ch *channel, m *cdproto.Message) {
 				p.frameLocked(e.FrameID).requested = true
 			case pagedomain.ClientNavigationDispositionNewTab, pagedomain.ClientNavigationDispositionNewWindow:
 				p.opening++
+			case pagedomain.ClientNavigationDispositionDownload:
 			}
 		}
 	case pagedomain.WindowOpen.Method:

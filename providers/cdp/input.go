@@ -104,6 +104,7 @@ func translate(e inpage.Event) (method string, params any) {
 		return input.DispatchKeyEvent.Method, key
 	case inpage.InsertText:
 		return input.InsertText.Method, input.InsertTextParams{Text: e.Text}
+	case inpage.Pause: // Perform's own
 	}
 	return input.DispatchMouseEvent.Method, mouse
 }
@@ -134,6 +135,7 @@ func (h *pressed) note(e inpage.Event) {
 		h.keys[e.Key+e.Code] = e
 	case inpage.KeyUp:
 		delete(h.keys, e.Key+e.Code)
+	default: // The rest holds nothing down.
 	}
 }
 

@@ -66,8 +66,11 @@ func (l *link) Read(ctx context.Context, msg *cdproto.Message) error {
 	}
 }
 
-// Write queues a message. It never blocks, so that a browser that stopped reading delays nobody past a deadline.
-func (l *link) Write(_ context.Context, msg *cdproto.Message) error {
+// Write queues a message.
+func (l *link) Write(_ context.Context, msg *cdproto.Message) error { return l.enqueue(msg) }
+
+// enqueue queues a message. It never blocks, so that a browser that stopped reading delays nobody past a deadline.
+func (l *link) enqueue(msg *cdproto.Message) error {
 	select {
 	case <-l.down:
 		return errLinkDown

@@ -111,11 +111,13 @@ func (p *process) clean() {
 	if !p.temp {
 		return
 	}
+	pause := time.NewTicker(25 * time.Millisecond)
+	defer pause.Stop()
 	for range 40 {
 		if err := os.RemoveAll(p.dir); err == nil {
 			return
 		}
-		time.Sleep(25 * time.Millisecond)
+		<-pause.C
 	}
 }
 

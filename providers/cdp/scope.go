@@ -15,7 +15,7 @@ func goesTo(c *network.Cookie, address string) bool {
 	}
 	host := strings.ToLower(u.Hostname())
 	domain, wide := strings.CutPrefix(strings.ToLower(c.Domain), ".")
-	if host != domain && !(wide && strings.HasSuffix(host, "."+domain)) {
+	if host != domain && (!wide || !strings.HasSuffix(host, "."+domain)) {
 		return false
 	}
 	local := host == "localhost" || strings.HasSuffix(host, ".localhost") || host == "127.0.0.1" || host == "::1"

@@ -17,11 +17,11 @@ func (p *Provider) setFiles(ctx context.Context, r *browserv1.SetFilesRequest) (
 	p.mu.Unlock()
 	paths := make([]string, 0, len(r.GetPaths()))
 	for _, path := range r.GetPaths() {
-		real, err := allowed(path, dirs)
+		file, err := allowed(path, dirs)
 		if err != nil {
 			return nil, err
 		}
-		paths = append(paths, real)
+		paths = append(paths, file)
 	}
 	pg, e, err := p.act(ctx, r.GetSessionId(), r.GetPageId(), func(ctx context.Context, pg *page) error {
 		_, err := pg.driver.SetFiles(ctx, r.GetTarget(), paths)
@@ -56,18 +56,18 @@ func allowed(path string, dirs []string) (string, error) {
 		if _, err := os.Lstat(full); os.IsNotExist(err) && (within(filepath.Clean(full), root) || within(filepath.Clean(full), filepath.Clean(dir))) {
 			missing = true
 		}
-		real, err := filepath.EvalSymlinks(full)
-		if err != nil || !within(real, root) {
+		file, err := filepath.EvalSymlinks(full)
+		if err != nil || !within(file, root) {
 			continue
 		}
-		info, err := os.Stat(real)
+		info, err := os.Stat(file)
 		if err != nil {
 			continue
 		}
 		if !info.Mode().IsRegular() {
 			return "", fault.New(fault.InvalidRequest, "%s is no file", filepath.Base(path)).Field("paths")
 		}
-		return real, nil
+		return file, nil
 	}
 	if missing {
 		return "", fault.New(fault.InvalidRequest, "there is no file %s", filepath.Base(path)).Field("paths").Reason("file_not_found")
