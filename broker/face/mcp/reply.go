@@ -99,7 +99,7 @@ func words(method *catalog.Method, m protoreflect.Message) []string {
 		case fd.Name() == "dialog" && m.Has(fd):
 			out = append(out, "a dialog is open: answer it with browser_dialog_respond")
 		case fd.Name() == "navigation_state" && method.Spec.GetNavigates() && m.Has(fd):
-			out = append(out, wire.Words(fd.Enum())[m.Get(fd).Enum()-1])
+			out = append(out, "navigation "+wire.Words(fd.Enum())[m.Get(fd).Enum()-1])
 		}
 	}
 	return out
