@@ -18,7 +18,10 @@ func TestArrowsGoOneWay(t *testing.T) {
 	}{
 		{"proto/...", []string{module + "broker", module + "plugins", module + "policy", module + "providers"}, "proto imports nothing of ours"},
 		{"policy/...", []string{module + "broker", module + "plugins", module + "providers", "google.golang.org/grpc/", "os/exec"}, "policy is pure and starts nothing"},
-		{"broker/...", []string{module + "plugins", module + "providers", "github.com/hashicorp/go-plugin", "os/exec"}, "the broker knows no process"},
+		{"broker/...", []string{module + "plugins", module + "providers", "github.com/hashicorp/go-plugin"}, "the broker knows no provider"},
+		{"broker", []string{"os/exec", "github.com/modelcontextprotocol/"}, "the broker knows no process and no face"},
+		{"broker/face/envelope", []string{"os/exec", "github.com/modelcontextprotocol/"}, "the MCP SDK, which can start processes, is in broker/face/mcp alone"},
+		{"broker/face/grpc/...", []string{"os/exec", "github.com/modelcontextprotocol/"}, "the MCP SDK, which can start processes, is in broker/face/mcp alone"},
 		{"plugins", []string{module + "broker", module + "policy", module + "providers", module + "plugins/host"}, "an author needs the SDK alone"},
 		{"plugins/inpage", []string{module + "broker", module + "policy", module + "providers", "github.com/chromedp/", "github.com/hashicorp/go-plugin"}, "the page engine knows no browser"},
 		{"plugins/host", []string{module + "broker", module + "policy", module + "providers"}, "host and broker do not know each other"},
