@@ -32,6 +32,8 @@ type Options struct {
 	TextResults bool
 	// Idle is how long an MCP session over HTTP may be unused before it ends; 0 for 30 minutes.
 	Idle time.Duration
+	// BodyWait is how long the body of an HTTP request may take; 0 for 20 seconds.
+	BodyWait time.Duration
 	// Origins are origins of web pages that may call over HTTP, as the door knows them.
 	Origins []string
 	Logger  hclog.Logger
@@ -61,6 +63,9 @@ func New(o Options) *Face {
 	}
 	if len(o.Profiles) == 0 {
 		o.Profiles = []string{DefaultProfile}
+	}
+	if o.BodyWait <= 0 {
+		o.BodyWait = 20 * time.Second
 	}
 	if o.Idle <= 0 {
 		o.Idle = 30 * time.Minute

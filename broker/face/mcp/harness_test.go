@@ -203,6 +203,6 @@ func await(t testing.TB, what string, holds func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: not in time", what)
 		}
-		time.Sleep(2 * time.Millisecond) //nolint:forbidigo // the fake has nothing to wait on
+		time.Sleep(2 * time.Millisecond)
 	}
 }

@@ -19,10 +19,8 @@ import (
 // firstStateless is the first version of MCP in which a request stands for itself.
 const firstStateless = "2026-07-28"
 
-const (
-	bodyLimit = 4 << 20          // of a request
-	bodyWait  = 20 * time.Second // for the whole of it
-)
+// bodyLimit is the longest body of a request, in bytes.
+const bodyLimit = 4 << 20
 
 // Handler serves MCP over streamable HTTP, to be mounted behind a door. Requests of the stateless era stand for themselves:
 // their sessions are named, and belong to the principal. Clients of the era before have an MCP session each, which ends with
@@ -48,7 +46,7 @@ func (f *Face) Handler() http.Handler {
 		DisableLocalhostProtection: true, SessionTimeout: f.o.Idle, MaxRequestBodyBytes: bodyLimit,
 	})
 	eras := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, status, err := read(w, r)
+		body, status, err := f.read(w, r)
 		if err == nil {
 			_, err = f.profilesOf(r)
 			status = http.StatusBadRequest
@@ -91,12 +89,12 @@ func user(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, erro
 
 // read takes the whole body within its time, so that a client that sends a byte a minute holds nothing; the answer has all
 // the time it needs.
-func read(w http.ResponseWriter, r *http.Request) (body []byte, status int, err error) {
+func (f *Face) read(w http.ResponseWriter, r *http.Request) (body []byte, status int, err error) {
 	if r.Body == nil || r.Method != http.MethodPost {
 		return nil, 0, nil
 	}
 	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(bodyWait)) // a recorder in a test has none
+	_ = rc.SetReadDeadline(time.Now().Add(f.o.BodyWait)) // a recorder in a test has none
 	defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
 	body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, bodyLimit))
 	var long *http.MaxBytesError

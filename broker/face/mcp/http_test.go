@@ -6,12 +6,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/droverhq/drover/broker/face/door"
+	"github.com/droverhq/drover/broker/face/mcp"
 	"github.com/droverhq/drover/broker/token"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 )
@@ -214,5 +217,55 @@ func TestHTTPCancelReachesTheProvider(t *testing.T) {
 		case <-time.After(patience):
 			t.Errorf("old era %v: the provider was not told", old)
 		}
+	}
+}
+
+// Guards against a client that sends a body a byte at a time: it is cut off, and others are served meanwhile.
+func TestSlowBody(t *testing.T) {
+	h := build(t, "", fake())
+	slow := mcp.New(mcp.Options{Broker: h.broker, BodyWait: 100 * time.Millisecond})
+	t.Cleanup(func() { slow.Close(context.WithoutCancel(t.Context())) })
+	h.face, slow = slow, h.face
+	url := h.http()
+	body, write := io.Pipe()
+	defer write.Close()
+	go func() { _, _ = write.Write([]byte("{")) }()
+	req := request(t, url, "ann", body)
+	done := make(chan int, 1)
+	go func() { done <- status(t, req) }()
+	select {
+	case code := <-done:
+		if code != http.StatusRequestTimeout {
+			t.Errorf("got %d", code)
+		}
+	case <-time.After(patience):
+		t.Error("it is waited for")
+	}
+}
+
+// Guards that many connections at once are all served.
+func TestManyConnections(t *testing.T) {
+	h := build(t, "", fake())
+	url := h.http()
+	var all sync.WaitGroup
+	var served atomic.Int64
+	client := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 0, DisableKeepAlives: true}, Timeout: patience}
+	for range 1000 {
+		all.Go(func() {
+			req := request(t, url, "ann", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`))
+			resp, err := client.Do(req)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				served.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if n := served.Load(); n != 1000 {
+		t.Errorf("%d of 1000 are served", n)
 	}
 }

@@ -43,15 +43,17 @@ func (s *server) refresh(ctx context.Context) {
 		default:
 			version = "1"
 		}
-		switch had := s.listed[t.name]; {
-		case version == had:
-		case version == "":
+		had := s.listed[t.name]
+		if version == had {
+			continue
+		}
+		if version == "" {
 			gone = append(gone, t.name)
 			delete(s.listed, t.name)
-		default:
-			s.listed[t.name] = version
-			s.mcp.AddTool(s.shown(show), s.handler(t))
+			continue
 		}
+		s.listed[t.name] = version
+		s.mcp.AddTool(s.shown(show), s.handler(t))
 	}
 	if len(gone) > 0 {
 		s.mcp.RemoveTools(gone...)

@@ -47,7 +47,7 @@ func contents(uri, kind string, data []byte) *mcp.ReadResourceResult {
 }
 
 func (s *server) readStatus(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-	c, err := s.client(req.Session)
+	c, err := s.client(req.Session) //nolint:contextcheck // what is kept of an MCP session outlives its requests
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (s *server) readStatus(ctx context.Context, req *mcp.ReadResourceRequest) (
 }
 
 func (s *server) readKept(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-	c, err := s.client(req.Session)
+	c, err := s.client(req.Session) //nolint:contextcheck // what is kept of an MCP session outlives its requests
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ var artifactMethod = must("artifact.get")
 
 func (s *server) readArtifact(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	uri := req.Params.URI
-	c, err := s.client(req.Session)
+	c, err := s.client(req.Session) //nolint:contextcheck // what is kept of an MCP session outlives its requests
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (s *server) readArtifact(ctx context.Context, req *mcp.ReadResourceRequest)
 
 // readExplanation says where a call of a tool, or of a method, would go.
 func (s *server) readExplanation(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-	c, err := s.client(req.Session)
+	c, err := s.client(req.Session) //nolint:contextcheck // what is kept of an MCP session outlives its requests
 	if err != nil {
 		return nil, err
 	}

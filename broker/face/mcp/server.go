@@ -71,7 +71,7 @@ func (s *server) handler(t *tool) mcp.ToolHandler {
 		}()
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		defer context.AfterFunc(s.ctx, cancel)()
+		defer context.AfterFunc(s.ctx, cancel)() //nolint:contextcheck // the call ends with its request, and with the server too
 		c, err := s.client(req.Session)
 		if err != nil {
 			return r.fail(err), nil
@@ -100,14 +100,17 @@ func (s *server) client(ss *mcp.ServerSession) (*client, error) {
 	}
 	c := s.newClient(s.face.o.Broker.Connect(s.who, broker.Bound), ownName())
 	s.clients[id] = c
-	s.work.Go(func() {
-		_ = ss.Wait() // ends with DELETE, after the idle time, or with the face
-		s.mu.Lock()
-		delete(s.clients, id)
-		s.mu.Unlock()
-		c.close(context.WithoutCancel(s.face.ctx))
-	})
+	s.work.Go(func() { s.outlive(ss, id, c) })
 	return c, nil
+}
+
+// outlive closes what is kept of an MCP session when that ends: with DELETE, after the idle time, or with the face.
+func (s *server) outlive(ss *mcp.ServerSession, id string, c *client) {
+	_ = ss.Wait()
+	s.mu.Lock()
+	delete(s.clients, id)
+	s.mu.Unlock()
+	c.close(context.WithoutCancel(s.ctx))
 }
 
 // close ends the server's connections: calls under way are finished, or broken off when ctx ends.
