@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/runtime"
@@ -72,6 +73,17 @@ func message(m *cdproto.Message) *browserv1.ConsoleMessage {
 		msg.Url, msg.Line = f.URL, int32(f.LineNumber)+1
 	}
 	return msg
+}
+
+// clip cuts a text to at most n bytes, between runes.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
 }
 
 // spoken is an argument of a console call as a console shows it.

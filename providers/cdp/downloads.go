@@ -2,18 +2,13 @@ package cdp
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
-	"mime"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	browserdomain "github.com/chromedp/cdproto/browser"
 
+	"github.com/droverhq/drover/plugins/shelf"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/fault"
 )
@@ -32,7 +27,7 @@ func (s *session) watchDownloads(ctx context.Context) error {
 		Behavior: browserdomain.SetDownloadBehaviorBehaviorDefault, BrowserContextID: s.context, EventsEnabled: yes(),
 	}
 	if !s.b.attached || s.context != "" {
-		dir, err := s.folder()
+		dir, err := s.files.Folder()
 		if err != nil {
 			return err
 		}
@@ -40,21 +35,6 @@ func (s *session) watchDownloads(ctx context.Context) error {
 	}
 	_, err := ask(ctx, s.b, browserdomain.SetDownloadBehavior, params)
 	return err
-}
-
-// folder gives the folder for the session's files, which goes with the session.
-func (s *session) folder() (string, error) {
-	s.dirOnce.Do(func() {
-		s.p.mu.Lock()
-		runDir := s.p.host.GetRunDir()
-		s.p.mu.Unlock()
-		s.dir, s.dirErr = os.MkdirTemp(runDir, profilePrefix+strconv.Itoa(os.Getpid())+"-files-")
-		s.files.dir = s.dir
-	})
-	if s.dirErr != nil {
-		return "", fmt.Errorf("making a folder for downloads: %w", s.dirErr)
-	}
-	return s.dir, nil
 }
 
 // onDownload notes a download that begins. It belongs to the page whose frame it came from.
@@ -77,7 +57,7 @@ func (b *browser) onDownload(e *browserdomain.EventDownloadWillBegin) {
 		return
 	}
 	d := &download{guid: e.GUID, page: from, told: &browserv1.Download{
-		DownloadId: "d" + strconv.Itoa(len(s.downloads)+1), Url: e.URL, SuggestedFilename: safeName(e.SuggestedFilename),
+		DownloadId: "d" + strconv.Itoa(len(s.downloads)+1), Url: e.URL, SuggestedFilename: shelf.SafeName(e.SuggestedFilename),
 		State: browserv1.DownloadState_DOWNLOAD_STATE_IN_PROGRESS,
 	}}
 	s.downloads = append(s.downloads, d)
@@ -122,95 +102,22 @@ func (b *browser) onProgress(e *browserdomain.EventDownloadProgress) {
 	}
 }
 
-// keep gives a finished download its suggested name, beside those that are there, and a ref.
+// keep gives a finished download its suggested name, beside those that are there, and a ref. What a person's own browser
+// saved stays where it is.
 func (s *session) keep(d *download, e *browserdomain.EventDownloadProgress) error {
 	path := e.FilePath
-	if s.dir != "" && filepath.Dir(path) == s.dir || path == "" {
-		named, err := nameFile(filepath.Join(s.dir, e.GUID), s.dir, d.told.GetSuggestedFilename())
-		if err != nil {
+	dir, err := s.files.Folder()
+	if err != nil {
+		return err
+	}
+	if path == "" || filepath.Dir(path) == dir {
+		if path, err = s.files.Take(filepath.Join(dir, e.GUID), d.told.GetSuggestedFilename()); err != nil {
 			return err
 		}
-		path = named
-	}
-	kind := mime.TypeByExtension(filepath.Ext(path))
-	if kind == "" {
-		kind = "application/octet-stream"
 	}
 	d.told.Path = path
-	d.told.ArtifactRef = s.files.add(path, kind)
+	d.told.ArtifactRef = s.files.Add(path, "")
 	return nil
-}
-
-// nameFile moves a file into a folder under a name, or the name with a number when it is taken. It never overwrites.
-func nameFile(from, dir, name string) (string, error) {
-	ext := filepath.Ext(name)
-	stem := strings.TrimSuffix(name, ext)
-	for n := 0; ; n++ {
-		to := filepath.Join(dir, name)
-		if n > 0 {
-			mark := fmt.Sprintf(" (%d)", n)
-			to = filepath.Join(dir, clip(stem, maxName-len(mark)-len(ext))+mark+ext)
-		}
-		err := os.Link(from, to)
-		switch {
-		case err == nil:
-			return to, os.Remove(from)
-		case !errors.Is(err, fs.ErrExist) || n > 10000:
-			return "", err
-		}
-	}
-}
-
-// maxName is how many bytes a file name may have on the usual file systems.
-const maxName = 255
-
-// safeName makes a file name of what a server suggested: no path, no control characters, not hidden, not a device of
-// another system, at most 255 bytes, never empty.
-func safeName(suggested string) string {
-	name := strings.ToValidUTF8(suggested, "_")
-	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
-		name = name[i+1:]
-	}
-	name = strings.Map(func(r rune) rune {
-		if r < 0x20 || r == 0x7f || strings.ContainsRune(`<>:"|?*`, r) {
-			return '_'
-		}
-		return r
-	}, name)
-	name = strings.TrimRight(strings.TrimSpace(name), ". ")
-	name = strings.TrimLeft(name, ".")
-	stem, _, _ := strings.Cut(strings.ToUpper(name), ".")
-	switch {
-	case name == "":
-		return "download"
-	case reserved[stem]:
-		name = "_" + name
-	}
-	if len(name) > maxName {
-		ext := filepath.Ext(name)
-		if len(ext) > 32 {
-			ext = ""
-		}
-		name = clip(strings.TrimSuffix(name, ext), maxName-len(ext)) + ext
-	}
-	return name
-}
-
-var reserved = map[string]bool{
-	"CON": true, "PRN": true, "AUX": true, "NUL": true, "COM1": true, "COM2": true, "COM3": true, "COM4": true,
-	"COM5": true, "COM6": true, "COM7": true, "COM8": true, "COM9": true, "LPT1": true, "LPT2": true, "LPT3": true,
-	"LPT4": true, "LPT5": true, "LPT6": true, "LPT7": true, "LPT8": true, "LPT9": true,
-}
-
-// clip cuts a text to at most n bytes, between runes.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }
 
 // listDownloads is download.list.

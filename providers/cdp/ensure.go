@@ -3,6 +3,8 @@ package cdp
 import (
 	"context"
 	"errors"
+	"os"
+	"strconv"
 	"sync"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/droverhq/drover/plugins"
 	"github.com/droverhq/drover/plugins/inpage"
+	"github.com/droverhq/drover/plugins/shelf"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/fault"
 )
@@ -109,8 +112,12 @@ func (b *browser) begin(ctx context.Context) error {
 
 // openSession makes a session in a browser, with its first page.
 func (p *Provider) openSession(ctx context.Context, b *browser, r *browserv1.EnsureSessionRequest, want demand) (*session, error) {
+	p.mu.Lock()
+	runDir := p.host.GetRunDir()
+	p.mu.Unlock()
 	s := &session{
-		p: p, b: b, id: "cdp-" + newToken(), client: r.GetClientSessionId(), demand: want, engine: inpage.NewSession(),
+		files: shelf.Shelf{Root: runDir, Prefix: profilePrefix + strconv.Itoa(os.Getpid()) + "-files-"},
+		p:     p, b: b, id: "cdp-" + newToken(), client: r.GetClientSessionId(), demand: want, engine: inpage.NewSession(),
 		viewport: r.GetViewport(), policy: r.GetDialogPolicy(), changed: make(chan struct{}),
 	}
 	if s.viewport == nil && !b.attached && p.settings().headless() {
@@ -201,7 +208,7 @@ func (s *session) end(ctx context.Context) {
 	s.pages, s.active, s.recent = nil, nil, nil
 	last := len(b.sessions) == 0
 	b.mu.Unlock()
-	s.files.remove()
+	s.files.Remove()
 	if b.attached && last {
 		b.close(ctx)
 	}

@@ -2,7 +2,9 @@ package cdp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -23,6 +25,7 @@ type arrival struct {
 	status     int
 	dialog     *browserv1.Dialog
 	warnings   []*browserv1.Warning
+	refreshes  bool // the document says that it goes elsewhere at once
 }
 
 func (a *arrival) httpStatus() *int32 {
@@ -128,13 +131,31 @@ func (p *page) arrived(ctx context.Context, from place) (*arrival, error) {
 
 // describe fills in the title.
 func (p *page) describe(ctx context.Context, a *arrival) error {
-	title, err := p.Eval(ctx, inpage.FrameID(p.main), "document.title")
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
+	text, err := p.Eval(ctx, inpage.FrameID(p.main), titleScript)
+	if err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return nil // The document is gone already; the next one tells its own title.
 	}
-	a.title = title
+	var got struct {
+		Title   string `json:"title"`
+		Refresh bool   `json:"refresh"`
+	}
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		return fmt.Errorf("reading the title: %w", err)
+	}
+	a.title, a.refreshes = got.Title, got.Refresh
 	return nil
 }
+
+// titleScript gives the title, and whether a meta tag sends the page elsewhere without delay.
+const titleScript = `JSON.stringify({ title: document.title, refresh: /^[\s0.]*[;,]/.test(document.querySelector('meta[http-equiv="refresh" i]')?.content ?? '') })`
+
+const (
+	refreshGrace = 500 * time.Millisecond // how long a refresh without delay takes to begin
+	maxFollows   = 10                     // a page that refreshes for ever is not followed for ever
+)
 
 // failedNavigation tells why an address did not open.
 func (p *page) failedNavigation(ctx context.Context, address string, res pagedomain.NavigateResult, from place) (*arrival, error) {
@@ -254,7 +275,7 @@ func (p *page) reload(ctx context.Context, until browserv1.WaitUntil) (*arrival,
 // awaitMove waits for a navigation that was started and tells where it led. A navigation that the page starts as it loads,
 // such as a refresh, is followed.
 func (p *page) awaitMove(ctx context.Context, until browserv1.WaitUntil, from place) (*arrival, error) {
-	for {
+	for range maxFollows {
 		if err := p.settle(ctx, until, from.moves); err != nil {
 			if d := dialogOf(err); d != nil {
 				return p.interrupted(d, err)
@@ -266,14 +287,23 @@ func (p *page) awaitMove(ctx context.Context, until browserv1.WaitUntil, from pl
 		if err != nil || a.dialog != nil {
 			return a, err
 		}
+		on := func() bool {
+			f := p.frames[p.main]
+			return f.requested || f.pending != "" || f.url != a.url
+		}
+		if a.refreshes {
+			wait, done := context.WithTimeout(ctx, refreshGrace)
+			_ = p.until(wait, on)
+			done()
+		}
 		p.b.mu.Lock()
-		f := p.frames[p.main]
-		on := f.requested || f.pending != "" || f.url != a.url
+		moving := on()
 		p.b.mu.Unlock()
-		if !on {
+		if !moving {
 			return a, nil
 		}
 	}
+	return p.arrived(ctx, from)
 }
 
 // dialogOf gives the dialog that an error tells of, or nil.

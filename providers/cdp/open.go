@@ -37,7 +37,7 @@ func (p *Provider) open(ctx context.Context, r *browserv1.OpenRequest) (*browser
 	if err != nil {
 		return nil, err
 	}
-	release, err := pg.lane.take(ctx)
+	release, err := pg.lane.Take(ctx)
 	if err != nil {
 		return nil, pg.busy(err)
 	}
@@ -112,7 +112,7 @@ func (p *Provider) moved(ctx context.Context, session, id string, move func(cont
 	if err != nil {
 		return "", nil, err
 	}
-	release, err := pg.lane.take(ctx)
+	release, err := pg.lane.Take(ctx)
 	if err != nil {
 		return "", nil, pg.busy(err)
 	}

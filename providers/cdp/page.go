@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/cdproto/target"
 
 	"github.com/droverhq/drover/plugins/inpage"
+	"github.com/droverhq/drover/plugins/lane"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/fault"
 )
@@ -26,7 +27,7 @@ type page struct {
 	target target.ID
 	ch     *channel
 	driver *inpage.Page
-	lane   lane
+	lane   lane.Lane
 	ready  chan struct{} // closed when its domains are switched on and it runs
 
 	frames    map[protocol.FrameID]*frame
@@ -205,7 +206,7 @@ func (p *page) interruptLocked(err error) {
 
 // enter takes the page's lane and watches the page. leave must be called.
 func (p *page) enter(ctx context.Context) (inner context.Context, leave func(), err error) {
-	release, err := p.lane.take(ctx)
+	release, err := p.lane.Take(ctx)
 	if err != nil {
 		return nil, nil, p.busy(err)
 	}

@@ -239,7 +239,7 @@ func (p *Provider) close(ctx context.Context) {
 	p.sessions = map[string]*session{}
 	p.mu.Unlock()
 	for _, s := range sessions {
-		s.files.remove()
+		s.files.Remove()
 		if s.b.attached {
 			limited, cancel := context.WithTimeout(ctx, time.Second)
 			s.end(limited)

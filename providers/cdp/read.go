@@ -35,8 +35,8 @@ func (p *Provider) snapshot(ctx context.Context, r *browserv1.SnapshotRequest) (
 	return resp, nil
 }
 
-func (s *session) storePicture(pic *picture) (*string, error) {
-	ref, err := s.store(pic.data, pic.kind, "."+strings.TrimPrefix(pic.kind, "image/"))
+func (s *session) storePicture(pic *shot) (*string, error) {
+	ref, err := s.files.Store(pic.data, pic.kind, "."+strings.TrimPrefix(pic.kind, "image/"))
 	return &ref, err
 }
 

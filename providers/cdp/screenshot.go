@@ -18,12 +18,13 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 
 	"github.com/droverhq/drover/plugins/inpage"
+	"github.com/droverhq/drover/plugins/picture"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/fault"
 )
 
-// picture is a screenshot as the browser encoded it.
-type picture struct {
+// shot is a screenshot as the browser encoded it.
+type shot struct {
 	data          []byte
 	kind          string
 	width, height int
@@ -61,7 +62,7 @@ func (p *Provider) screenshot(ctx context.Context, r *browserv1.ScreenshotReques
 }
 
 // capture takes a picture. Scroll positions are as before when it returns.
-func (p *page) capture(ctx context.Context, r *browserv1.ScreenshotRequest) (pic *picture, err error) {
+func (p *page) capture(ctx context.Context, r *browserv1.ScreenshotRequest) (pic *shot, err error) {
 	params := pagedomain.CaptureScreenshotParams{Format: pagedomain.CaptureScreenshotFormatPng, OptimizeForSpeed: yes()}
 	if r.GetFormat() == browserv1.ImageFormat_IMAGE_FORMAT_JPEG {
 		quality := int64(80)
@@ -83,7 +84,7 @@ func (p *page) capture(ctx context.Context, r *browserv1.ScreenshotRequest) (pic
 			return nil, err
 		}
 	}
-	var found []mark
+	var found []picture.Mark
 	if r.GetAnnotate() {
 		if found, err = p.marks(ctx); err != nil {
 			return nil, err
@@ -97,7 +98,7 @@ func (p *page) capture(ctx context.Context, r *browserv1.ScreenshotRequest) (pic
 	if err != nil {
 		return nil, fmt.Errorf("reading the picture: %w", err)
 	}
-	pic = &picture{data: res.Data, kind: "image/" + kind, width: size.Width, height: size.Height}
+	pic = &shot{data: res.Data, kind: "image/" + kind, width: size.Width, height: size.Height}
 	if c := params.Clip; c != nil && (c.Width >= maxSide || c.Height >= maxSide) {
 		pic.warnings = append(pic.warnings, &browserv1.Warning{
 			Code: "reduced_fidelity", Message: fmt.Sprintf("the picture ends after %d pixels, which is all that the browser paints at once; take the rest with clip", maxSide),
@@ -110,7 +111,7 @@ func (p *page) capture(ctx context.Context, r *browserv1.ScreenshotRequest) (pic
 }
 
 // draw draws the marks into a picture, whose place and scale follow from what was asked of the browser.
-func (p *page) draw(ctx context.Context, pic *picture, found []mark, params *pagedomain.CaptureScreenshotParams) error {
+func (p *page) draw(ctx context.Context, pic *shot, found []picture.Mark, params *pagedomain.CaptureScreenshotParams) error {
 	m, err := protocol.Call(ctx, p.ch, pagedomain.GetLayoutMetrics, protocol.Empty{})
 	if err != nil {
 		return err
@@ -123,7 +124,8 @@ func (p *page) draw(ctx context.Context, pic *picture, found []mark, params *pag
 	if params.Quality != nil {
 		quality = int(*params.Quality)
 	}
-	return annotate(pic, found, left, top, float64(pic.width)/max(width, 1), quality)
+	pic.data, err = picture.Annotate(pic.data, pic.kind, found, left, top, float64(pic.width)/max(width, 1), quality)
+	return err
 }
 
 // region sets the part of the page that is pictured.

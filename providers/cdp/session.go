@@ -6,12 +6,12 @@ import (
 	"encoding/hex"
 	"slices"
 	"strconv"
-	"sync"
 
 	protocol "github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/target"
 
 	"github.com/droverhq/drover/plugins/inpage"
+	"github.com/droverhq/drover/plugins/shelf"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/fault"
 )
@@ -26,10 +26,7 @@ type session struct {
 	demand  demand
 	context protocol.BrowserContextID // "" for the browser's common profile
 	engine  *inpage.Session
-	dir     string // downloads and artifacts; made on first use
-	files   artifacts
-	dirOnce sync.Once
-	dirErr  error
+	files   shelf.Shelf // downloads and pictures; it goes with the session
 
 	pages     []*page // in the order they were opened
 	active    *page
@@ -196,7 +193,7 @@ func (s *session) lose() {
 	if closed {
 		return
 	}
-	s.files.remove()
+	s.files.Remove()
 	s.p.lose(s)
 	s.p.srv.Emit("session.lost", map[string]any{"session_id": s.id, "reason": "browser_gone"})
 }
