@@ -59,6 +59,11 @@ func (p *page) evaluate(ctx context.Context, r *browserv1.EvalRequest) (*browser
 		target.Sandbox = sandbox
 	}
 	await := r.AwaitPromise == nil || r.GetAwaitPromise()
+	if p.wrappable(ctx, r.GetExpression()) {
+		return inDocument(ctx, p, frame, func(ctx context.Context) (*browserv1.EvalResponse, error) {
+			return p.evaluateWrapped(ctx, target, r, await)
+		})
+	}
 	return inDocument(ctx, p, frame, func(ctx context.Context) (*browserv1.EvalResponse, error) {
 		res, err := do(ctx, p.b.conn, scriptEvaluate, evaluateParams{
 			Expression: expression(r.GetExpression()), Target: target, AwaitPromise: await, Ownership: "root", Serialization: flat,

@@ -1,6 +1,7 @@
 package bidi
 
 import (
+	"context"
 	"net/url"
 	"strings"
 )
@@ -174,13 +175,42 @@ func (b *browser) onNavigation(method string, e *navigationEvent) {
 		b.mu.Unlock()
 		return
 	}
-	moved := f.follow(strings.TrimPrefix(method, "browsingContext."), e)
+	step := strings.TrimPrefix(method, "browsingContext.")
+	reused := step == "navigationCommitted" && !b.firefox() && f.realm != ""
+	moved := f.follow(step, e)
+	if reused {
+		f.renew(true)
+		f.between = true
+	}
 	f.page.notifyLocked()
 	top := f.parent == ""
 	b.mu.Unlock()
+	if reused {
+		b.wg.Go(func() { b.refresh(f) })
+	}
 	if moved && top {
 		f.page.s.emit("page.navigated", f.page, map[string]any{"url": e.URL})
 	}
+}
+
+// refresh has the browser tell its realms anew. A window that a page opened keeps its first empty document's realm for the
+// first document of the same origin; chromium-bidi then waits for another for ever, and every command on it with it.
+func (b *browser) refresh(f *frame) {
+	ctx, cancel := context.WithTimeout(context.Background(), quick)
+	defer cancel()
+	res, err := do(ctx, b.conn, cdpSession, inContext{f.id})
+	for _, method := range []string{"Runtime.disable", "Runtime.enable"} {
+		if err == nil {
+			_, err = do(ctx, b.conn, cdpSend, cdpParams{Method: method, Params: nothing{}, Session: res.Session})
+		}
+	}
+	if err != nil && !b.gone() {
+		f.page.s.p.srv.Logger().Debug("the realms of a window could not be refreshed", "error", err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f.between = false
+	f.page.notifyLocked()
 }
 
 // follow notes a step of a navigation and says whether the frame's address is another now. The browser's mu is held.
