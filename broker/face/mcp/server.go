@@ -72,7 +72,7 @@ func (s *server) handler(t *tool) mcp.ToolHandler {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(s.ctx, cancel)() //nolint:contextcheck // the call ends with its request, and with the server too
-		c, err := s.client(req.Session) //nolint:contextcheck // what is kept of an MCP session outlives its requests
+		c, err := s.client(req.Session)          //nolint:contextcheck // what is kept of an MCP session outlives its requests
 		if err != nil {
 			return r.fail(err), nil
 		}
