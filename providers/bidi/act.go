@@ -99,11 +99,32 @@ func (p *page) follow(ctx context.Context, from place) *effect {
 			done()
 		}
 	}
+	p.toOpener(ctx)
 	e := p.effect(from)
 	p.b.mu.Lock()
 	e.dialog = p.dialog
 	p.b.mu.Unlock()
 	return e
+}
+
+// toOpener lets the page that opened a page which closed handle what it was told on the way, for such a page closes
+// itself when it has told its opener something. The browser tells of the closing before the opener's turn comes.
+func (p *page) toOpener(ctx context.Context) {
+	p.b.mu.Lock()
+	opener := p.s.findLocked(p.opener)
+	closed := p.closed
+	p.b.mu.Unlock()
+	if !closed || opener == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 500*time.Millisecond)
+	defer cancel()
+	ctx, done, err := opener.watch(ctx, true)
+	if err != nil {
+		return
+	}
+	defer done()
+	_, _ = opener.Eval(ctx, opener.frameID(), "new Promise(done => setTimeout(done, 50, ''))") // It is only waited for.
 }
 
 // echo asks the browser something about the page, so that the news of what the action set going is here when it answers.
