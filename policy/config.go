@@ -21,8 +21,17 @@ type Config struct {
 	Listen      Listen
 	Sessions    Sessions
 	Files       Files
-	Passthrough Passthrough
+	Passthrough []Passthrough
 	Limits      Limits
+	// Rules decide, in the order of the file.
+	Rules []*Rule
+	// Guards say what the pages of sessions may reach.
+	Guards []*Guard
+	// Clients add labels and limits to tokens and local users.
+	Clients []*ClientBlock
+	Audit   Audit
+	// Tests are proofs that stand beside the rules.
+	Tests []*Test
 }
 
 // Provider is one configured instance of a provider binary.
@@ -94,18 +103,16 @@ type Files struct {
 	Download string
 }
 
-// Passthrough says which custom methods may be called.
-type Passthrough struct {
-	// Allow lists globs of custom methods.
-	Allow []string
-}
-
 // Limits bound what one caller may hold.
 type Limits struct {
 	// Sessions is how many live sessions a caller may have; 0 for no limit.
 	Sessions int
 	// Calls is how many calls of one connection may be under way; more wait.
 	Calls int
+	// CallsPerSecond is how many calls a caller may begin in a second; 0 for no limit.
+	CallsPerSecond int
+	// BytesPerMinute is how many bytes of answers a caller may get in a minute; 0 for no limit.
+	BytesPerMinute int64
 }
 
 // Default is the config of a broker without a config file.

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
+
+	"golang.org/x/net/publicsuffix"
 
 	whatwg "github.com/nlnwa/whatwg-url/url"
 )
@@ -18,6 +21,8 @@ type URL struct {
 	Scheme string
 	// Host is a name in lower case without a trailing dot, or an address without brackets; empty for schemes without one.
 	Host string
+	// Port is the port, the scheme's own where the text does not say; 0 for schemes without one.
+	Port int
 	// Path is what follows.
 	Path string
 
@@ -37,7 +42,28 @@ func ParseURL(text string) (URL, error) {
 	if a, err := netip.ParseAddr(out.Host); err == nil {
 		out.addr = unmap(a)
 	}
+	if port, err := strconv.Atoi(u.Port()); err == nil {
+		out.Port = port
+	} else {
+		out.Port = ports[out.Scheme]
+	}
 	return out, nil
+}
+
+// ports are the schemes' own.
+var ports = map[string]int{"http": 80, "ws": 80, "https": 443, "wss": 443, "ftp": 21}
+
+// Domain gives the registrable domain: the public suffix and one label more. It is empty of an address, of a public suffix
+// itself, and of a name that has no dot.
+func (u URL) Domain() string {
+	if u.addr.IsValid() || !strings.Contains(u.Host, ".") {
+		return ""
+	}
+	d, err := publicsuffix.EffectiveTLDPlusOne(u.Host)
+	if err != nil {
+		return ""
+	}
+	return d
 }
 
 // refusedSchemes lead out of the web: to files, to the browser's own pages, or to a script or page that the URL itself

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -26,6 +25,11 @@ type fileShape struct {
 	Files       []filesSpec    `hcl:"files,block"`
 	Passthrough []passSpec     `hcl:"passthrough,block"`
 	Limits      []limitsSpec   `hcl:"limits,block"`
+	Audit       []auditSpec    `hcl:"audit,block"`
+	Clients     []clientSpec   `hcl:"client,block"`
+	Guards      []guardSpec    `hcl:"guard,block"`
+	Rules       []ruleSpec     `hcl:"rule,block"`
+	Tests       []testSpec     `hcl:"test,block"`
 }
 
 type providerSpec struct {
@@ -73,24 +77,21 @@ type filesSpec struct {
 	DownloadAt hcl.Range `hcl:"download,attr_value_range"`
 }
 
-type passSpec struct {
-	At      hcl.Range `hcl:",def_range"`
-	Allow   []string  `hcl:"allow,optional"`
-	AllowAt hcl.Range `hcl:"allow,attr_value_range"`
-}
-
-type limitsSpec struct {
-	At         hcl.Range `hcl:",def_range"`
-	Sessions   *int      `hcl:"sessions,optional"`
-	SessionsAt hcl.Range `hcl:"sessions,attr_value_range"`
-	Calls      *int      `hcl:"calls,optional"`
-	CallsAt    hcl.Range `hcl:"calls,attr_value_range"`
+// Known is what a file may name beside what it says itself. Empty lists are not checked.
+type Known struct {
+	// Methods are the protocol's methods, Features its features.
+	Methods, Features []string
+	// Plugins are the names of the provider binaries that were found.
+	Plugins []string
 }
 
 // Load reads a config file whole, or refuses it: the error is a *LoadError that tells every mistake with file, line and
 // snippet. The filename is only told, nothing is read from it.
-func Load(filename string, src []byte) (*Config, error) {
-	l := &loader{files: map[string]*hcl.File{}, config: Default()}
+func Load(filename string, src []byte) (*Config, error) { return LoadWith(filename, src, Known{}) }
+
+// LoadWith is Load that also checks the names of methods, features and plugins.
+func LoadWith(filename string, src []byte, known Known) (*Config, error) {
+	l := &loader{files: map[string]*hcl.File{}, config: Default(), known: known}
 	file, diags := hclsyntax.ParseConfig(src, filename, hcl.InitialPos)
 	l.files[filename] = file
 	l.diags = diags
@@ -128,6 +129,9 @@ type loader struct {
 	files  map[string]*hcl.File
 	diags  hcl.Diagnostics
 	config *Config
+	known  Known
+
+	providerNames []string // of the blocks
 }
 
 func (l *loader) wrong(at hcl.Range, summary, detail string, args ...any) {
@@ -169,19 +173,31 @@ func (l *loader) read(s *fileShape) {
 		l.absolute(b.Download, b.DownloadAt, "download")
 		c.Files = Files{Upload: b.Upload, Download: b.Download}
 	}
-	if b, ok := once(l, "passthrough", s.Passthrough, func(b passSpec) hcl.Range { return b.At }); ok {
-		for _, glob := range b.Allow {
-			if _, err := path.Match(glob, "x.y"); err != nil || !customGlob.MatchString(glob) {
-				l.wrong(b.AllowAt, "Not a custom method", "%q is neither the name of a custom method, such as cdp.send, nor a glob such as cdp.*.", glob)
-			}
-		}
-		c.Passthrough.Allow = b.Allow
-	}
 	if b, ok := once(l, "limits", s.Limits, func(b limitsSpec) hcl.Range { return b.At }); ok {
-		l.count(b.Sessions, b.SessionsAt, "sessions", 0, &c.Limits.Sessions)
-		l.count(b.Calls, b.CallsAt, "calls", 1, &c.Limits.Calls)
+		l.limits(b, &c.Limits)
+	}
+	if b, ok := once(l, "audit", s.Audit, func(b auditSpec) hcl.Range { return b.At }); ok {
+		l.audit(b)
+	}
+	for _, p := range s.Providers {
+		l.providerNames = append(l.providerNames, p.ID)
 	}
 	l.prefer(s)
+	for _, b := range s.Passthrough {
+		l.passthrough(b)
+	}
+	for i := range s.Clients {
+		l.client(&s.Clients[i])
+	}
+	for i := range s.Guards {
+		l.guard(&s.Guards[i])
+	}
+	for i := range s.Rules {
+		l.rule(&s.Rules[i])
+	}
+	for i := range s.Tests {
+		l.test(&s.Tests[i])
+	}
 }
 
 var (

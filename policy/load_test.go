@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -48,10 +49,17 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// known stands for what the program knows of the protocol.
+var known = Known{
+	Methods:  []string{"session.ensure", "page.open", "page.click", "page.snapshot", "provider.command"},
+	Features: []string{"input_trusted", "pdf", "containment_proxy", "containment_hooks"},
+	Plugins:  []string{"stranger"},
+}
+
 // outcome writes what a config file comes to.
 func outcome(t *testing.T, src []byte) string {
 	t.Helper()
-	c, err := Load("config.hcl", src)
+	c, err := LoadWith("config.hcl", src, known)
 	if err != nil {
 		for _, line := range strings.Split(err.Error(), "\n") {
 			if len(line) > 80 && strings.Contains(line, " ") {
@@ -75,12 +83,35 @@ func outcome(t *testing.T, src []byte) string {
 		}
 		providers = append(providers, provider{p, body})
 	}
-	out, err := json.MarshalIndent(map[string]any{
+	got := map[string]any{
 		"prefer": c.Prefer, "providers": providers, "listen": c.Listen, "files": c.Files, "passthrough": c.Passthrough, "limits": c.Limits,
 		"sessions": map[string]string{
 			"idle": c.Sessions.Idle.String(), "grace": c.Sessions.Grace.String(), "provider_idle": c.Sessions.ProviderIdle.String(), "exit": c.Sessions.Exit.String(),
 		},
-	}, "", "  ")
+	}
+	type rule struct {
+		*Rule
+		When string
+	}
+	var rules []rule
+	for _, r := range c.Rules {
+		rules = append(rules, rule{r, r.When()})
+	}
+	for name, part := range map[string]any{"rules": rules, "guards": c.Guards, "clients": c.Clients, "audit": c.Audit} {
+		if v := reflect.ValueOf(part); !v.IsZero() {
+			got[name] = part
+		}
+	}
+	if len(c.Tests) > 0 {
+		var tests []string
+		p := New(c)
+		results := p.RunTests()
+		for _, r := range results {
+			tests = append(tests, r.Test.Name+": "+or(strings.Join(r.Failures, "; "), "passes"))
+		}
+		got["tests"], got["unreached"] = tests, p.Unreached(results)
+	}
+	out, err := json.MarshalIndent(got, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +174,7 @@ func TestPassthroughIsByName(t *testing.T) {
 
 func TestDefault(t *testing.T) {
 	c := New(nil).Config()
-	if c.Sessions.Idle != 30*time.Minute || c.Limits.Calls < 1 || c.Sessions.Grace <= 0 || len(c.Passthrough.Allow) != 0 {
+	if c.Sessions.Idle != 30*time.Minute || c.Limits.Calls < 1 || c.Sessions.Grace <= 0 || len(c.Passthrough) != 0 {
 		t.Errorf("the default config is %+v", c)
 	}
 	order := []string{"cdp", "bidi", "webdriver", "firefox", "extension", "other"}

@@ -2,18 +2,21 @@
 // who may do what with which provider. It is pure: no clock, no I/O, nothing started, so a table test is its whole proof.
 package policy
 
-import "path"
-
 // Reasons of a denial, as details.reason tells them.
 const (
 	ReasonPolicy = "policy_denied"
 	ReasonURL    = "url_refused"
 )
 
+// ensureMethod is the method whose call has many providers to choose from.
+const ensureMethod = "session.ensure"
+
 // Facts is everything a decision may depend on.
 type Facts struct {
 	// Method is the normalized method that is called.
 	Method string
+	// ReadOnly says that the method changes nothing.
+	ReadOnly bool
 	// URLs are the URLs of the request that the method declares as such.
 	URLs []URL
 	// Custom is the custom method that provider.command names.
@@ -51,19 +54,37 @@ type Candidate struct {
 	Tier         string
 	Availability string
 	Features     []string
-	Sessions     int
+	// Latency is how long its calls took of late, in milliseconds.
+	Latency  int64
+	Sessions int
 }
 
 // Decision is what the policy says to the facts.
 type Decision struct {
 	// Denied is set when the call is refused.
 	Denied *Denial
-	// Prefer lists provider ids that a rule wants tried first, in order.
-	Prefer []string
-	// Exclude says why a rule keeps a provider out, by its id.
+	// Prefer lists provider ids that a rule wants tried first, in order; PreferBy is that rule.
+	Prefer   []string
+	PreferBy *Rule
+	// Exclude says why a rule keeps a provider out, by its id, or one browser family of it, by ID/FAMILY.
 	Exclude map[string]*Denial
-	// Need lists features that a rule demands beyond those that the caller asked for.
-	Need []string
+	// Need lists features that a rule demands beyond those that the caller asked for; NeedBy are those rules, by feature.
+	Need   []string
+	NeedBy map[string]*Rule
+	// Reach is what the session may reach; nil where no guard holds.
+	Reach *Reach
+	// Matched are the rules that held, in the order of the file.
+	Matched []*Rule
+	// Allowed is the file and line of the passthrough block that lets a custom method through.
+	Allowed string
+}
+
+// Excluded says why a browser family of a provider is kept out; nil when it is not.
+func (d *Decision) Excluded(id, family string) *Denial {
+	if x := d.Exclude[id]; x != nil {
+		return x
+	}
+	return d.Exclude[id+"/"+family]
 }
 
 // Denial is why something was refused.
@@ -91,32 +112,3 @@ func New(c *Config) *Policy {
 
 // Config gives the config that the policy answers from. It is shared: do not change it.
 func (p *Policy) Config() *Config { return p.config }
-
-// Decide says what the policy makes of the facts: refused or not, which providers first, which not at all.
-func (p *Policy) Decide(f Facts) Decision {
-	for _, u := range f.URLs {
-		if d := guard(u); d != nil {
-			return Decision{Denied: d}
-		}
-	}
-	if f.Custom != "" {
-		if d := p.passthrough(f); d != nil {
-			return Decision{Denied: d}
-		}
-	}
-	return Decision{}
-}
-
-// passthrough refuses every custom method that no passthrough block allows by name.
-func (p *Policy) passthrough(f Facts) *Denial {
-	for _, glob := range p.config.Passthrough.Allow {
-		if ok, err := path.Match(glob, f.Custom); err == nil && ok {
-			return nil
-		}
-	}
-	return &Denial{
-		Reason:  ReasonPolicy,
-		Message: "the custom method " + f.Custom + " is not allowed",
-		Hint:    "an admin allows it with passthrough { allow = [\"" + f.Custom + "\"] }",
-	}
-}
