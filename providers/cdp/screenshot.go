@@ -149,8 +149,19 @@ func (p *page) region(ctx context.Context, r *browserv1.ScreenshotRequest, param
 	}
 	clip.Width, clip.Height = min(clip.Width, maxSide), min(clip.Height, maxSide)
 	params.Clip = clip
+	return p.reach(ctx, m, params)
+}
+
+// reach says how a clip is pictured: from what is on the screen where it lies in the viewport, which also shows what
+// stands still while the page scrolls; else by a larger screen, once the page has drawn what it had to draw.
+func (p *page) reach(ctx context.Context, m pagedomain.GetLayoutMetricsResult, params *pagedomain.CaptureScreenshotParams) error {
+	c, v := params.Clip, m.CSSVisualViewport
+	if c.X >= v.PageX && c.Y >= v.PageY && c.X+c.Width <= v.PageX+v.ClientWidth && c.Y+c.Height <= v.PageY+v.ClientHeight {
+		return nil
+	}
 	params.CaptureBeyondViewport = yes()
-	return nil
+	_, err := p.Eval(ctx, inpage.FrameID(p.main), "new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(''))))")
+	return err
 }
 
 // aimAt scrolls an element into view and pictures its box. restore puts the scroll positions back.
@@ -168,8 +179,11 @@ func (p *page) aimAt(ctx context.Context, ref string, params *pagedomain.Capture
 		X: x, Y: y, Scale: 1,
 		Width: math.Max(1, math.Ceil(box.DocumentX+box.Width-0.001)-x), Height: math.Max(1, math.Ceil(box.DocumentY+box.Height-0.001)-y),
 	}
-	params.CaptureBeyondViewport = yes()
-	return restore, nil
+	m, err := protocol.Call(ctx, p.ch, pagedomain.GetLayoutMetrics, protocol.Empty{})
+	if err != nil {
+		return restore, err
+	}
+	return restore, p.reach(ctx, m, params)
 }
 
 // keepScroll gives an element's scroll positions and those of everything around it, and scrolls the element into its
