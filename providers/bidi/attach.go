@@ -31,6 +31,7 @@ func (p *Provider) attach(ctx context.Context, preference string) (*browser, err
 		address = strings.TrimSuffix(address, "/") + "/session"
 	}
 	if err := b.connect(ctx, address); err != nil {
+		b.close(context.WithoutCancel(ctx))
 		return nil, errAttach(config.AttachURL, "no Firefox listens there").Cause(err)
 	}
 	err := b.newSession(ctx)
@@ -43,7 +44,6 @@ func (p *Provider) attach(ctx context.Context, preference string) (*browser, err
 	}
 	b.product.version = b.caps.BrowserVersion
 	p.mu.Lock()
-	p.browsers[b] = struct{}{}
 	p.attached = b
 	p.mu.Unlock()
 	return b, nil

@@ -37,10 +37,14 @@ type browser struct {
 }
 
 func (p *Provider) newBrowser(found product) *browser {
-	return &browser{
+	b := &browser{
 		p: p, product: found, lost: make(chan struct{}), sessions: map[*session]struct{}{}, users: map[string]*session{},
 		frames: map[string]*frame{}, realms: map[string]*frame{}, strays: map[string]contextInfo{},
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.browsers[b] = struct{}{}
+	return b
 }
 
 func (b *browser) firefox() bool { return b.product.family == familyFirefox }
@@ -58,28 +62,37 @@ func (b *browser) connect(ctx context.Context, address string) error {
 
 // subscribe has the browser send the events that this provider lives by.
 func (b *browser) subscribe(ctx context.Context) error {
-	_, err := do(ctx, b.conn, sessionSubscribe, subscription{Events: subscribed})
+	events := subscribed
+	if !b.firefox() {
+		events = append([]string{crashEvent}, events...)
+	}
+	_, err := do(ctx, b.conn, sessionSubscribe, subscription{Events: events})
 	return err
 }
 
 // watch waits for the end of the connection and then fails everything that depended on it.
 func (b *browser) watch() {
 	<-b.conn.down
+	b.p.unshare(b)
 	b.mu.Lock()
 	sessions := b.sessions
 	b.sessions = map[*session]struct{}{}
-	close(b.lost)
+	var pages []*page
 	for s := range sessions {
-		for _, pg := range s.pages {
-			pg.interruptLocked(errBrowserGone())
-		}
+		pages = append(pages, s.pages...)
 	}
 	b.mu.Unlock()
 	for s := range sessions {
-		s.lose()
+		s.lose() // First, so that a call after one that ended here meets no session.
 	}
-	b.p.forget(b)
+	b.mu.Lock()
+	close(b.lost)
+	for _, pg := range pages {
+		pg.interruptLocked(errBrowserGone())
+	}
+	b.mu.Unlock()
 	b.reap(context.Background(), 0)
+	b.p.forget(b)
 }
 
 // reap ends the process of a browser whose connection is gone and waits until nothing of it is left.
@@ -99,7 +112,7 @@ func (b *browser) reap(ctx context.Context, grace time.Duration) {
 // close ends a started browser with everything it left behind, or lets go of an attached one. It takes at most about
 // two seconds more than ctx.
 func (b *browser) close(ctx context.Context) {
-	b.p.forget(b)
+	b.p.unshare(b)
 	b.ended.Do(func() {
 		if b.conn != nil && !b.gone() {
 			b.bye(ctx)
@@ -111,6 +124,7 @@ func (b *browser) close(ctx context.Context) {
 		}
 	})
 	b.wg.Wait()
+	b.p.forget(b)
 }
 
 // bye asks the browser to end, or to forget the session.

@@ -142,18 +142,9 @@ func (b *browser) quit(ctx context.Context) {
 
 // cdp sends a command of the DevTools Protocol to a page, where the browser is a Chromium.
 func (p *page) cdp(ctx context.Context, method string, params any) (json.RawMessage, error) {
-	p.b.mu.Lock()
-	session := p.devtools
-	p.b.mu.Unlock()
-	if session == "" {
-		res, err := do(ctx, p.b.conn, cdpSession, inContext{p.context})
-		if err != nil {
-			return nil, err
-		}
-		session = res.Session
-		p.b.mu.Lock()
-		p.devtools = session
-		p.b.mu.Unlock()
+	session, err := p.devtoolsSession(ctx)
+	if err != nil {
+		return nil, err
 	}
 	raw, err := do(ctx, p.b.conn, cdpSend, cdpParams{Method: method, Params: params, Session: session})
 	if err != nil {
@@ -166,4 +157,22 @@ func (p *page) cdp(ctx context.Context, method string, params any) (json.RawMess
 		return nil, fmt.Errorf("reading the browser's answer: %w", err)
 	}
 	return res.Result, nil
+}
+
+// devtoolsSession gives the page's session for DevTools commands.
+func (p *page) devtoolsSession(ctx context.Context) (string, error) {
+	p.b.mu.Lock()
+	session := p.devtools
+	p.b.mu.Unlock()
+	if session != "" {
+		return session, nil
+	}
+	res, err := do(ctx, p.b.conn, cdpSession, inContext{p.context})
+	if err != nil {
+		return "", err
+	}
+	p.b.mu.Lock()
+	defer p.b.mu.Unlock()
+	p.devtools = res.Session
+	return res.Session, nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
@@ -84,7 +85,7 @@ func (p *Provider) send(ctx context.Context, r *browserv1.CustomRequest) (*struc
 	if in.Params == nil {
 		in.Params = map[string]any{}
 	}
-	if err := s.scope(pg, in.Method, in.Params); err != nil {
+	if err := s.scope(ctx, pg, in.Method, in.Params); err != nil {
 		return nil, err
 	}
 	ctx, done, err := pg.watch(ctx, in.Method != contextPrompt.name)
@@ -105,7 +106,21 @@ func (p *Provider) send(ctx context.Context, r *browserv1.CustomRequest) (*struc
 }
 
 // scope fills in the page's context where a command needs one, and refuses contexts and user contexts of others.
-func (s *session) scope(pg *page, method string, params map[string]any) error {
+func (s *session) scope(ctx context.Context, pg *page, method string, params map[string]any) error {
+	switch method {
+	case cdpSession.name:
+		if params["context"] == nil {
+			params["context"] = pg.context
+		}
+	case cdpSend.name:
+		if params["session"] == nil { // Without one it would go to the browser, and to all of its sessions.
+			own, err := pg.devtoolsSession(ctx)
+			if err != nil {
+				return pg.explain(ctx, err)
+			}
+			params["session"] = own
+		}
+	}
 	for _, module := range pageModules {
 		if !strings.HasPrefix(method, module) {
 			continue
@@ -169,6 +184,10 @@ func (s *session) ownName(key string, value any) error {
 			if f == nil || f.page.s != s {
 				return fault.New(fault.PageNotFound, "the session has no browsing context %s", name).Field("params." + key)
 			}
+		case "session":
+			if !s.ownsDevtools(name) {
+				return fault.New(fault.PermissionDenied, "the DevTools session is none of this session's pages").Reason("command_refused").Field("params." + key)
+			}
 		case "userContext", "userContexts":
 			if name != s.user {
 				return fault.New(fault.PermissionDenied, "the user context %s is not this session's", name).Reason("command_refused").Field("params." + key)
@@ -176,6 +195,12 @@ func (s *session) ownName(key string, value any) error {
 		}
 	}
 	return nil
+}
+
+func (s *session) ownsDevtools(id string) bool {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	return slices.ContainsFunc(s.pages, func(pg *page) bool { return pg.devtools == id })
 }
 
 // install is bidi.install_extension. The extension is there for all sessions of the browser, until it ends.

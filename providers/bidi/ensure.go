@@ -113,9 +113,6 @@ func (p *Provider) start(ctx context.Context, found product, profile string) (*b
 	b, err := begin(ctx, found, profile)
 	if err == nil {
 		b.product.version = b.caps.BrowserVersion
-		p.mu.Lock()
-		p.browsers[b] = struct{}{}
-		p.mu.Unlock()
 		return b, nil
 	}
 	why := err.Error()
@@ -301,6 +298,7 @@ func (s *session) refused(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case s.b.gone(), errors.Is(err, errLinkDown):
+		<-s.b.lost
 		return errBrowserGone().Cause(err)
 	}
 	return fault.New(fault.InternalError, "the browser refused: %v", err).Cause(err)

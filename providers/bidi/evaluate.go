@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/droverhq/drover/plugins/inpage"
+	"github.com/droverhq/drover/proto/fault"
 )
 
 var (
@@ -94,10 +95,34 @@ func inDocument[R any](ctx context.Context, p *page, id string, fn func(context.
 	case err == nil:
 	case ctx.Err() == nil && errors.Is(context.Cause(inner), inpage.ErrDocumentGone):
 		err = inpage.ErrDocumentGone
+	case refused(err, "unsupported operation"):
+		err = p.privileged(ctx, id, doc)
 	default:
 		err = gone(err)
 	}
 	return res, err
+}
+
+// crashPatience is how long the news of a crash may take after the browser put a page of its own in place of the crashed one.
+const crashPatience = 2 * time.Second
+
+// privileged is the error of a document in which the browser runs no scripts: one of its own pages, which may also be
+// what it shows after a crash.
+func (p *page) privileged(ctx context.Context, id string, doc *document) error {
+	wait, cancel := context.WithTimeout(ctx, crashPatience)
+	defer cancel()
+	err := p.until(wait, func() bool {
+		f := p.b.frames[id]
+		return f == nil || f.doc != doc || p.crashed
+	})
+	switch {
+	case err == nil:
+		return inpage.ErrDocumentGone
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return fault.New(fault.UnsupportedTarget, "the browser lets nobody into this page, which is one of its own").Reason("privileged_page").
+		Hint("open another address")
 }
 
 // document gives the document of a frame and waits for one that is just being made.

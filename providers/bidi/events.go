@@ -8,6 +8,9 @@ import (
 // subscribed are the events that a connection is subscribed to.
 var subscribed = []string{"browsingContext", "network", "log", "script.realmCreated", "script.realmDestroyed"}
 
+// crashEvent tells of a page whose process ended, in a Chromium.
+const crashEvent = "goog:cdp.Inspector.targetCrashed"
+
 // contextInfo is browsingContext.Info.
 type contextInfo struct {
 	Context     string        `json:"context"`
@@ -120,6 +123,8 @@ func (b *browser) onEvent(method string, params json.RawMessage) {
 		on(params, b.onRealm)
 	case "script.realmDestroyed":
 		on(params, b.onRealmGone)
+	case crashEvent:
+		on(params, b.onTargetCrashed)
 	case "log.entryAdded":
 		on(params, b.onLog)
 	case "network.beforeRequestSent", "network.responseStarted", "network.responseCompleted", "network.fetchError":

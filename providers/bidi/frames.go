@@ -75,6 +75,9 @@ func (b *browser) takeLocked(s *session, e *contextInfo) *page {
 	pg := newPage(s, e)
 	b.frames[e.Context] = pg.top
 	s.addLocked(pg)
+	if !b.firefox() {
+		b.wg.Go(pg.equip)
+	}
 	b.focused = nil // A new window takes the focus.
 	return pg
 }
@@ -178,6 +181,10 @@ func (b *browser) onNavigation(method string, e *navigationEvent) {
 	step := strings.TrimPrefix(method, "browsingContext.")
 	reused := step == "navigationCommitted" && !b.firefox() && f.realm != ""
 	moved := f.follow(step, e)
+	crashed := moved && f.parent == "" && strings.HasPrefix(e.URL, crashPage)
+	if crashed {
+		f.page.crashLocked()
+	}
 	if reused {
 		f.renew(true)
 		f.between = true
@@ -188,8 +195,55 @@ func (b *browser) onNavigation(method string, e *navigationEvent) {
 	if reused {
 		b.wg.Go(func() { b.refresh(f) })
 	}
-	if moved && top {
+	switch {
+	case crashed:
+		f.page.s.emit("page.crashed", f.page, nil)
+	case moved && top:
 		f.page.s.emit("page.navigated", f.page, map[string]any{"url": e.URL})
+	}
+}
+
+// crashPage is what Firefox shows in place of a page whose process ended.
+const crashPage = "about:tabcrashed"
+
+// crashLocked notes that the page's process ended.
+func (p *page) crashLocked() {
+	p.crashed = true
+	p.top.renew(false)
+	p.interruptLocked(p.errCrashed())
+}
+
+// cdpEvent is an event of the DevTools Protocol that a Chromium was asked for.
+type cdpEvent struct {
+	Session string `json:"session"`
+}
+
+// onTargetCrashed is how a Chromium tells that a page's process ended.
+func (b *browser) onTargetCrashed(e *cdpEvent) {
+	b.mu.Lock()
+	var crashed *page
+	for _, f := range b.frames {
+		if f.parent == "" && f.page.devtools == e.Session && e.Session != "" {
+			crashed = f.page
+			crashed.crashLocked()
+		}
+	}
+	b.mu.Unlock()
+	if crashed != nil {
+		crashed.s.emit("page.crashed", crashed, nil)
+	}
+}
+
+// equip asks a Chromium for what BiDi has no words for: news of a crash, and the focus for every page at once.
+func (p *page) equip() {
+	ctx, cancel := context.WithTimeout(context.Background(), quick)
+	defer cancel()
+	_, err := p.cdp(ctx, "Inspector.enable", nothing{})
+	if err == nil {
+		_, err = p.cdp(ctx, "Emulation.setFocusEmulationEnabled", map[string]any{"enabled": true})
+	}
+	if err != nil && !p.b.gone() {
+		p.s.p.srv.Logger().Debug("a page could not be equipped", "error", err)
 	}
 }
 
@@ -249,6 +303,9 @@ func (f *frame) follow(step string, e *navigationEvent) (moved bool) {
 
 func (f *frame) commit(e *navigationEvent) {
 	f.loader, f.url, f.broken = e.Navigation, e.URL, errorPage(e.URL)
+	if f.broken != "" {
+		f.url = f.broken
+	}
 	f.loads++
 	f.moves++
 	f.ready, f.loaded, f.between = false, false, false
@@ -268,7 +325,7 @@ func (f *frame) commit(e *navigationEvent) {
 
 // errorPage gives the address that one of Firefox's error pages stands for, or "" for any other address.
 func errorPage(address string) string {
-	for _, kind := range []string{"about:neterror", "about:certerror", "about:httpsonlyerror", "about:blocked"} {
+	for _, kind := range []string{"about:neterror", "about:certerror", "about:httpsonlyerror", "about:blocked", crashPage} {
 		if !strings.HasPrefix(address, kind) {
 			continue
 		}

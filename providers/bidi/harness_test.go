@@ -228,3 +228,27 @@ func site(t *testing.T, pages map[string]string) string {
 }
 
 func ptr[T any](v T) *T { return &v }
+
+// callAny calls a method by its request, outside of a test.
+func callAny(ctx context.Context, s *plugins.Server, req any) error {
+	msg := req.(proto.Message)
+	m, ok := catalog.ByRequest(msg)
+	if !ok {
+		return fmt.Errorf("%T is no request", req)
+	}
+	_, err := s.Call(ctx, m, msg)
+	return err
+}
+
+// send calls bidi.send on the session's active page.
+func (u *user) send(method string, params map[string]any) (*structpb.Value, error) {
+	u.t.Helper()
+	body, err := structpb.NewStruct(map[string]any{"method": method, "params": params})
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	resp, err := u.srv.Custom(ctx, &browserv1.CustomRequest{SessionId: u.id, Method: "bidi.send", Params: body})
+	return resp.GetResult(), err
+}

@@ -189,13 +189,14 @@ func (p *page) explain(ctx context.Context, err error) error {
 		return fault.New(fault.NotReady, "the page went to another document meanwhile").Reason("navigated").
 			Retry("same").Cause(err)
 	}
+	if errors.Is(err, errLinkDown) {
+		<-p.b.lost // It is about to be told to the sessions; a call after this one must know.
+		return errBrowserGone().Cause(err)
+	}
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()
 	if unfit := p.unfitLocked(false); unfit != nil {
 		return unfit
-	}
-	if errors.Is(err, errLinkDown) {
-		return errBrowserGone().Cause(err)
 	}
 	if refused(err, "no such frame") {
 		return p.notFound()

@@ -105,11 +105,18 @@ func (p *Provider) drop(s *session) {
 	}
 }
 
-// forget lets go of a browser that is gone or going.
+// forget lets go of a browser of which nothing is left.
 func (p *Provider) forget(b *browser) {
+	p.unshare(b)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.browsers, b)
+}
+
+// unshare gives no more sessions to a browser that is gone or going.
+func (p *Provider) unshare(b *browser) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.shared[b.product.path] == b {
 		delete(p.shared, b.product.path)
 	}
