@@ -42,7 +42,9 @@ $(BUF):
 
 setup-browsers:
 	$(call apt,chromium,chromium fonts-liberation)
-	@echo "==> $$(chromium --version 2>/dev/null)"
+	$(call apt,chromedriver,chromium-driver)
+	$(call apt,firefox-esr,firefox-esr)
+	@echo "==> $$(chromium --version 2>/dev/null), $$(firefox-esr --version 2>/dev/null)"
 
 setup-lint: $(GOLANGCI)
 $(GOLANGCI):
