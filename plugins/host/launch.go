@@ -170,7 +170,7 @@ func (l *launch) fail(ctx context.Context, err error) error {
 // waits without a bound for a process that is merely frozen.
 func (l *launch) release() {
 	l.client.Kill()
-	_ = os.RemoveAll(l.dir)
+	_ = removeAll(l.dir)
 }
 
 // explain makes the fault of a start that failed. What the process wrote to stderr is all there is to go by.

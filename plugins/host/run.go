@@ -86,7 +86,7 @@ func (r *Run) Mark() string { return r.mark }
 // Close removes the folder. Nothing of the run may be running any more.
 func (r *Run) Close() error {
 	var err error
-	r.close.Do(func() { err = os.RemoveAll(r.dir) })
+	r.close.Do(func() { err = removeAll(r.dir) })
 	return err
 }
 
