@@ -4,37 +4,39 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 // Guards the folder of a killed provider against the browser that outlives it by a moment and goes on writing there.
 func TestRemoveAllOutlastsAWriter(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "files", "profile")
-	stop, done := make(chan struct{}), make(chan struct{})
-	started := make(chan struct{})
-	go func() {
-		defer close(done)
-		for first := true; ; first = false {
-			_ = os.MkdirAll(dir, 0o700)
-			_ = os.WriteFile(filepath.Join(dir, "Preferences"), []byte("{}"), 0o600)
-			if first {
-				close(started)
+	top := filepath.Join(t.TempDir(), "files")
+	synctest.Test(t, func(t *testing.T) {
+		const writes = 300 * time.Millisecond
+		start := time.Now()
+		write := func() {
+			dir := filepath.Join(top, "profile")
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				t.Error(err)
 			}
-			select {
-			case <-stop:
-				return
-			default:
+			if err := os.WriteFile(filepath.Join(dir, "Preferences"), []byte("{}"), 0o600); err != nil {
+				t.Error(err)
 			}
 		}
-	}()
-	<-started
-	timer := time.AfterFunc(300*time.Millisecond, func() { close(stop) })
-	defer timer.Stop()
-	top := filepath.Dir(dir)
-	if err := removeAll(top); err != nil {
-		t.Fatal(err)
-	}
-	<-done
+		write()
+		go func() {
+			for range writes / (10 * time.Millisecond) {
+				<-time.After(10 * time.Millisecond)
+				write()
+			}
+		}()
+		if err := removeAll(top); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took < writes {
+			t.Errorf("it gave up after %s, while the writer went on until %s", took, writes)
+		}
+	})
 	if _, err := os.Stat(top); !os.IsNotExist(err) {
 		t.Errorf("the folder is still there: %v", err)
 	}
