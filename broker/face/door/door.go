@@ -128,17 +128,15 @@ func (d *Door) host(r *http.Request) bool {
 	})
 }
 
-// origin tests the Origin header: none, the server's own, a configured one, or null, which says nothing and is let
-// through where a token is wanted.
+// origin tests the Origin header: none, the server's own, or a configured one. null is refused: sandboxed frames and files
+// of any site send it, and no program has to.
 func (d *Door) origin(r *http.Request) bool {
 	all := r.Header.Values("Origin")
 	switch {
 	case len(all) == 0:
 		return true
-	case len(all) > 1:
+	case len(all) > 1, all[0] == "null":
 		return false
-	case all[0] == "null":
-		return true
 	}
 	u, err := url.Parse(all[0])
 	if err != nil || u.Host == "" {

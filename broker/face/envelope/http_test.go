@@ -163,13 +163,14 @@ func TestHosts(t *testing.T) {
 }
 
 // A request from a page of another origin is refused before anything is done, with the token and without; no Origin is no
-// way around the token; null says nothing, so it needs the token; an extension needs its id configured and the token.
+// way around the token; null, which a sandboxed frame of any site sends, is another origin; an extension needs its id
+// configured and the token.
 func TestOrigins(t *testing.T) {
 	w := serveWeb(t)
 	host := "Host: {HOST}\n"
 	for route := range routes {
 		for _, bad := range []string{
-			"https://evil.example", "http://127.0.0.1:9999", "http://localhost:{PORT}", "https://127.0.0.1:{PORT}", "chrome-extension://other", "http://127.0.0.1:{PORT}.evil.example", "garbage", "http://127.0.0.1:{PORT}, https://evil.example",
+			"https://evil.example", "http://127.0.0.1:9999", "http://localhost:{PORT}", "https://127.0.0.1:{PORT}", "chrome-extension://other", "null", "NULL", "http://127.0.0.1:{PORT}.evil.example", "garbage", "http://127.0.0.1:{PORT}, https://evil.example",
 		} {
 			for _, token := range []string{"", auth} {
 				if got := w.try(route, host+"Origin: "+bad+"\n"+token); got != 403 {
@@ -180,7 +181,7 @@ func TestOrigins(t *testing.T) {
 		if got := w.try(route, host+"Origin: http://{HOST}\nOrigin: https://evil.example\n"+auth); got != 403 {
 			t.Errorf("%s with two origins gives %d", route, got)
 		}
-		for _, good := range []string{"Origin: http://127.0.0.1:{PORT}\n", "Origin: null\n", "Origin: chrome-extension://abcdef\n", ""} {
+		for _, good := range []string{"Origin: http://127.0.0.1:{PORT}\n", "Origin: chrome-extension://abcdef\n", ""} {
 			if got := w.try(route, host+good+auth); got == 403 || got == 401 {
 				t.Errorf("%s with %q and the token gives %d", route, good, got)
 			}
@@ -189,8 +190,8 @@ func TestOrigins(t *testing.T) {
 			}
 		}
 	}
-	if n := len(w.fake.Calls("session.ensure")); n != 4 {
-		t.Errorf("%d calls went through, want the 4 good ones", n)
+	if n := len(w.fake.Calls("session.ensure")); n != 3 {
+		t.Errorf("%d calls went through, want the 3 good ones", n)
 	}
 }
 
