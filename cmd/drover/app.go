@@ -18,6 +18,8 @@ type app struct {
 	in       io.Reader
 	out, err io.Writer
 	global   globals
+	// parsed gets the params of a method's command in place of the daemon; only tests set it.
+	parsed func(params map[string]any) error
 }
 
 // globals are the flags that every command takes.

@@ -219,6 +219,24 @@ func describeField(fd protoreflect.FieldDescriptor) string {
 	return text
 }
 
+// chosen says that a flag was given for a part of a field, or for another field of the group of which exactly one is: then
+// no argument stands for this one.
+func (ff *fieldFlags) chosen(fd protoreflect.FieldDescriptor) bool {
+	if fd == nil {
+		return false
+	}
+	group := wire.SpecOf(fd).GetOneOf()
+	for _, f := range ff.flags {
+		if len(f.vals) > 0 && len(f.path) > 1 && f.path[0] == string(fd.Name()) {
+			return true // a part of it
+		}
+		if group != "" && len(f.vals) > 0 && f.fd.ContainingMessage() == fd.ContainingMessage() && wire.SpecOf(f.fd).GetOneOf() == group {
+			return true
+		}
+	}
+	return false
+}
+
 // collect puts what the flags say into the params.
 func (ff *fieldFlags) collect(params map[string]any) error {
 	for _, f := range ff.flags {

@@ -24,6 +24,9 @@ func (mc *methodCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return asUsage(err)
 	}
+	if mc.app.parsed != nil {
+		return mc.app.parsed(params)
+	}
 	mc.shape(params)
 	l, err := mc.app.connect(ctx)
 	if err != nil {

@@ -237,4 +237,3 @@ func httpCall(args []string) (status, answer string, err error) {
 	out, err := io.ReadAll(resp.Body)
 	return resp.Status, string(out), err
 }
-

@@ -193,7 +193,7 @@ func (mc *methodCommand) params(args []string) (map[string]any, error) {
 	spare := len(args) - least // arguments that are left for optional places
 	for _, p := range mc.places {
 		switch {
-		case p.optional && spare <= 0:
+		case p.optional && (spare <= 0 || mc.fields.chosen(p.field)):
 			continue
 		case p.rest:
 			v, err := parseList(p.field, args)
@@ -216,6 +216,9 @@ func (mc *methodCommand) params(args []string) (map[string]any, error) {
 			return nil, err
 		}
 		out[p.into] = v
+	}
+	if len(args) > 0 {
+		return nil, usage("%q is one argument too many, because a flag says the same", args[0]).Hint("the command is %s", mc.cmd.UseLine())
 	}
 	if err := mc.fields.collect(out); err != nil {
 		return nil, err
