@@ -136,4 +136,3 @@ func paramsOf(line string) (map[string]any, error) {
 	err := root.Execute()
 	return got, err
 }
-
