@@ -17,6 +17,7 @@ import (
 	"github.com/droverhq/drover/plugins/plugintest"
 	"github.com/droverhq/drover/policy"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
+	"github.com/droverhq/drover/providers/bidi"
 	"github.com/droverhq/drover/providers/cdp"
 )
 
@@ -74,9 +75,14 @@ func (u *user) sees(t *testing.T, text string) {
 	}
 }
 
-// Guards what the face is for: an agent does ten tasks of daily life by its tools alone, on a real browser.
-func TestAgentTasks(t *testing.T) {
-	h, uploads := real(t, cdp.New())
+// Guards what the face is for: an agent does ten tasks of daily life by its tools alone, on a real Chromium.
+func TestAgentTasks(t *testing.T) { agentTasks(t, cdp.New(), "chromium") }
+
+// Guards that the same ten tasks need nothing else of an agent on a real Firefox.
+func TestAgentTasksOnFirefox(t *testing.T) { agentTasks(t, bidi.New(), "firefox") }
+
+func agentTasks(t *testing.T, provider *plugins.Server, browser string) {
+	h, uploads := real(t, provider)
 	site := shop(t)
 	for name, task := range map[string]func(*testing.T, *user){
 		"log in": func(t *testing.T, u *user) {
@@ -202,7 +208,7 @@ func TestAgentTasks(t *testing.T) {
 			}
 		},
 	} {
-		t.Run(name, func(t *testing.T) { task(t, h.connect("mcp", mcp.Hello{}, nil).with(t)) })
+		t.Run(name, func(t *testing.T) { task(t, h.connect("mcp", mcp.Hello{Browser: browser}, nil).with(t)) })
 	}
 }
 
