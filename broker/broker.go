@@ -42,6 +42,8 @@ type Options struct {
 	Logger hclog.Logger
 	// Version is the program's version, which provider.describe tells.
 	Version string
+	// Audit gets every call that ended; nil for none. It must not wait.
+	Audit func(Entry)
 }
 
 // Broker serves the normalized methods. All its methods may be called concurrently.
@@ -58,6 +60,9 @@ type Broker struct {
 	hub      hub
 	lives    lives
 	calls    calls
+	quotas   quotas
+	health   health
+	audit    func(Entry)
 
 	ctx    context.Context // ends with the broker
 	cancel context.CancelCauseFunc
@@ -96,7 +101,7 @@ func New(o Options) *Broker {
 	b := &Broker{
 		log: o.Logger, version: o.Version, meter: newMeter(), sessions: newSessions(),
 		hub: hub{subs: map[*Subscription]struct{}{}}, lives: lives{known: map[Provider]struct{}{}},
-		calls: calls{byID: map[string]*call{}},
+		calls: calls{byID: map[string]*call{}}, quotas: quotas{byOwner: map[string]*quota{}}, health: newHealth(), audit: o.Audit,
 	}
 	if b.log == nil {
 		b.log = hclog.NewNullLogger()
@@ -106,6 +111,7 @@ func New(o Options) *Broker {
 	}
 	b.ctx, b.cancel = context.WithCancelCause(context.Background())
 	b.policy.Store(o.Policy)
+	b.meter.policy(o.Policy.Config().Hash)
 	b.SetSources(o.Sources)
 	b.work.run(b.reap)
 	return b
@@ -114,6 +120,7 @@ func New(o Options) *Broker {
 // SetPolicy puts another policy in force; sessions stay.
 func (b *Broker) SetPolicy(p *policy.Policy) {
 	b.policy.Store(p)
+	b.meter.policy(p.Config().Hash)
 	b.refresh()
 }
 
@@ -143,8 +150,12 @@ type call struct {
 	id     string    // the broker's own, where the caller gave one; progress reports carry it
 	theirs *structpb.Value
 
-	provider string // who answered
-	sent     bool   // it left for the provider
+	provider string   // who answered
+	rule     string   // file and line of what the policy decided by, where something was written
+	url      string   // the first URL of the request, without query and fragment
+	custom   string   // the custom method that provider.command names
+	without  []string // providers that a question leaves out
+	sent     bool     // it left for the provider
 }
 
 // Call answers one method for a caller. The request belongs to the broker from then on: ids in it are replaced. An error is
@@ -164,6 +175,7 @@ func (b *Broker) Call(ctx context.Context, who *Caller, m *catalog.Method, req p
 	if err != nil {
 		err = c.fail(ctx, err)
 	}
+	b.quotas.spend(who.Principal.ID, b.policy.Load().Config().LimitsOf(who.Principal.Name), resp)
 	b.record(c, err, time.Since(start))
 	return resp, err
 }
@@ -171,6 +183,9 @@ func (b *Broker) Call(ctx context.Context, who *Caller, m *catalog.Method, req p
 // answer is the way of a call, from top to bottom.
 func (b *Broker) answer(ctx context.Context, c *call) (proto.Message, error) {
 	if err := c.method.Check(c.req); err != nil {
+		return nil, err
+	}
+	if err := b.quotas.admit(c.who.Principal.ID, b.policy.Load().Config().LimitsOf(c.who.Principal.Name)); err != nil {
 		return nil, err
 	}
 	if !c.method.NeedsSession() {
@@ -184,7 +199,7 @@ func (b *Broker) answer(ctx context.Context, c *call) (proto.Message, error) {
 		return nil, err
 	}
 	c.provider = s.life.ID()
-	if err := b.allow(c, s, ""); err != nil {
+	if err := b.allow(c, s, nil, ""); err != nil {
 		return nil, err
 	}
 	if slices.Contains(s.lacks, c.method.Name) {
@@ -204,12 +219,21 @@ func (b *Broker) own(ctx context.Context, c *call) (proto.Message, error) {
 	case *browserv1.EnsureSessionRequest: // which has its place when it waits for others of its name
 		return b.ensure(ctx, c, r)
 	case *browserv1.ListSessionsRequest:
-		return b.list(c), nil
+		if err := b.allow(c, nil, nil, ""); err != nil {
+			return nil, err
+		}
+		return b.list(c, r)
 	case *browserv1.DescribeRequest:
 		placed(ctx)
+		if err := b.allow(c, nil, nil, ""); err != nil {
+			return nil, err
+		}
 		return b.describe(ctx, r)
 	case *browserv1.StatusRequest:
 		placed(ctx)
+		if err := b.allow(c, nil, nil, ""); err != nil {
+			return nil, err
+		}
 		return b.status(ctx, r)
 	case *browserv1.CommandRequest:
 		return b.command(ctx, c, r)
@@ -249,11 +273,17 @@ func (b *Broker) inLane(ctx context.Context, c *call, s *session, send func(cont
 	return resp, nil
 }
 
-// allow asks the policy about a call on a session, and opens its URLs exactly as they were checked.
-func (b *Broker) allow(c *call, s *session, custom string) error {
-	f := policy.Facts{Method: c.method.Name, Custom: custom, Client: client(c.who)}
-	if s != nil {
-		f.Session, f.Providers = s.facts, s.seat
+// allow asks the policy about a call on a session, or about a provider, and opens its URLs exactly as they were checked.
+func (b *Broker) allow(c *call, s *session, row *Row, custom string) error {
+	f := policy.Facts{Method: c.method.Name, ReadOnly: c.method.Spec.GetReadOnly(), Custom: custom, Client: client(c.who)}
+	c.custom = custom
+	switch {
+	case s != nil:
+		seat := s.seat
+		seat.Sessions, seat.Latency = b.held(seat.ID), b.health.latency(seat.ID)
+		f.Session, f.Providers = s.facts, []policy.Candidate{seat}
+	case row != nil:
+		f.Providers = []policy.Candidate{b.seat(row)}
 	}
 	for _, field := range c.method.Spec.GetUrlFields() {
 		text := catalog.Texts(c.req, field)
@@ -267,8 +297,32 @@ func (b *Broker) allow(c *call, s *session, custom string) error {
 		}
 		setText(c.req, field, u.Text)
 		f.URLs = append(f.URLs, u)
+		if c.url == "" {
+			c.url = bare(u)
+		}
 	}
-	return denied(b.policy.Load().Decide(f).Denied)
+	return b.decide(c, f)
+}
+
+// decide asks the policy, and notes what it decided by.
+func (b *Broker) decide(c *call, f policy.Facts) error {
+	d := b.policy.Load().Decide(f)
+	c.decided(&d)
+	return denied(d.Denied)
+}
+
+// decided notes where the rule stands that a decision was made by.
+func (c *call) decided(d *policy.Decision) {
+	switch {
+	case d.Denied != nil:
+		c.rule = d.Denied.Where
+	case d.Allowed != "":
+		c.rule = d.Allowed
+	case len(d.Matched) > 0:
+		c.rule = d.Matched[0].Where
+	default:
+		c.rule = ""
+	}
 }
 
 func client(c *Caller) policy.Client {
@@ -332,6 +386,12 @@ func (b *Broker) record(c *call, err error, took time.Duration) {
 		word = fault.Word(fault.CodeOf(err))
 	}
 	b.meter.call(c.method.Name, c.provider, word, took)
+	if c.sent && err == nil {
+		b.health.took(c.provider, took)
+	}
+	if b.audit != nil {
+		b.audit(c.entry(word, err, took))
+	}
 	if !b.log.IsInfo() {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/droverhq/drover/policy"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/fault"
 )
@@ -19,11 +20,11 @@ func (b *Broker) close(ctx context.Context, c *call, r *browserv1.CloseSessionRe
 	b.sessions.mu.Lock()
 	s := b.sessions.byID[r.GetSessionId()]
 	b.sessions.mu.Unlock()
-	if s == nil || s.owner != c.who.Principal.ID {
+	if s == nil || (s.owner != c.who.Principal.ID && !b.admin(c.who)) {
 		return nil, notFound(r.GetSessionId())
 	}
 	c.provider = s.life.ID()
-	if err := b.allow(c, s, ""); err != nil {
+	if err := b.allow(c, s, nil, ""); err != nil {
 		return nil, err
 	}
 	placed(ctx)
@@ -163,11 +164,19 @@ func (b *Broker) retire(s *session, reason string) {
 	})
 }
 
-// list gives the caller's own sessions.
-func (b *Broker) list(c *call) *browserv1.ListSessionsResponse {
-	resp := &browserv1.ListSessionsResponse{}
-	for _, s := range b.sessions.all(func(s *session) bool { return s.owner == c.who.Principal.ID }) {
-		resp.Sessions = append(resp.Sessions, s.describe())
+// list gives the caller's own sessions, or those of everybody to a client with the label admin.
+func (b *Broker) list(c *call, r *browserv1.ListSessionsRequest) (proto.Message, error) {
+	if r.GetAll() && !b.admin(c.who) {
+		return nil, fault.New(fault.PermissionDenied, "only a client with the label %s sees the sessions of others", policy.AdminLabel).
+			Reason(policy.ReasonPolicy).Field("all").Hint("an admin gives it with client %q { labels = [%q] }", c.who.Principal.Name, policy.AdminLabel)
 	}
-	return resp
+	resp := &browserv1.ListSessionsResponse{}
+	for _, s := range b.sessions.all(func(s *session) bool { return r.GetAll() || s.owner == c.who.Principal.ID }) {
+		d := s.describe()
+		if r.GetAll() {
+			d.Client = proto.String(s.who.Name)
+		}
+		resp.Sessions = append(resp.Sessions, d)
+	}
+	return resp, nil
 }

@@ -2,9 +2,14 @@ package broker
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 
+	"github.com/google/jsonschema-go/jsonschema"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/catalog"
@@ -23,7 +28,7 @@ func (b *Broker) command(ctx context.Context, c *call, r *browserv1.CommandReque
 			return nil, err
 		}
 		c.provider = row.ID
-		if err := b.allow(c, nil, r.GetProviderMethod()); err != nil {
+		if err := b.allow(c, nil, row, r.GetProviderMethod()); err != nil {
 			return nil, err
 		}
 		placed(ctx)
@@ -41,7 +46,7 @@ func (b *Broker) command(ctx context.Context, c *call, r *browserv1.CommandReque
 		return nil, err
 	}
 	c.provider = s.life.ID()
-	if err := b.allow(c, s, r.GetProviderMethod()); err != nil {
+	if err := b.allow(c, s, nil, r.GetProviderMethod()); err != nil {
 		return nil, err
 	}
 	return b.inLane(ctx, c, s, func(ctx context.Context) (proto.Message, error) {
@@ -51,6 +56,9 @@ func (b *Broker) command(ctx context.Context, c *call, r *browserv1.CommandReque
 
 func custom(ctx context.Context, life Provider, native string, r *browserv1.CommandRequest) (proto.Message, error) {
 	if err := listed(life, r.GetProviderMethod()); err != nil {
+		return nil, err
+	}
+	if err := fits(life, r); err != nil {
 		return nil, err
 	}
 	resp, err := life.Custom(ctx, &browserv1.CustomRequest{
@@ -79,4 +87,35 @@ func listed(life Provider, method string) error {
 		return e.Hint("did you mean %q?", n).With("nearest", n)
 	}
 	return e
+}
+
+// fits refuses params that are not as the provider's schema of the method says.
+func fits(life Provider, r *browserv1.CommandRequest) error {
+	var schema *structpb.Struct
+	for _, m := range life.Describe().GetCapabilities().GetCustomMethods() {
+		if m.GetName() == r.GetProviderMethod() {
+			schema = m.GetInputSchema()
+		}
+	}
+	if schema == nil {
+		return nil
+	}
+	data, err := protojson.Marshal(schema)
+	if err != nil {
+		return fmt.Errorf("schema of %s: %w", r.GetProviderMethod(), err)
+	}
+	var s jsonschema.Schema
+	var whole *jsonschema.Resolved
+	if err = json.Unmarshal(data, &s); err == nil {
+		whole, err = s.Resolve(nil)
+	}
+	if err != nil {
+		return fault.New(fault.InternalError, "the provider's schema of %s cannot be read: %v", r.GetProviderMethod(), err).Cause(err)
+	}
+	params := r.GetParams().AsMap()
+	if err := whole.Validate(params); err != nil {
+		return fault.New(fault.InvalidRequest, "the params do not fit %s: %v", r.GetProviderMethod(), err).Field("params").
+			Hint("provider.describe tells its input_schema").Cause(err)
+	}
+	return nil
 }

@@ -98,7 +98,7 @@ func sameAsk(a, b *browserv1.EnsureSessionRequest) bool {
 // viewport and notices a browser that is gone.
 func (b *Broker) again(ctx context.Context, c *call, s *session, ask *browserv1.EnsureSessionRequest) (proto.Message, error) {
 	c.provider = s.life.ID()
-	if err := b.allow(c, s, ""); err != nil {
+	if err := b.allow(c, s, nil, ""); err != nil {
 		return nil, err
 	}
 	if err := s.meets(ask); err != nil {
@@ -190,7 +190,7 @@ func (b *Broker) create(ctx context.Context, c *call, ask *browserv1.EnsureSessi
 	if err := b.room(c.who); err != nil {
 		return nil, nil, err
 	}
-	route, err := b.route(ctx, c.who, ask)
+	route, err := b.route(ctx, c, ask)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -201,6 +201,7 @@ func (b *Broker) create(ctx context.Context, c *call, ask *browserv1.EnsureSessi
 	for _, k := range route.Kept {
 		c.provider = k.Provider
 		s, warnings, err := b.make(ctx, c, k, ask)
+		b.made(k.Provider, err)
 		if err == nil {
 			for i, f := range failures {
 				warnings = append(warnings, failedOver(route.Kept[i], f))
@@ -217,9 +218,12 @@ func (b *Broker) create(ctx context.Context, c *call, ask *browserv1.EnsureSessi
 	return nil, nil, route.allFailed(failures)
 }
 
+// capacityRetry is when a caller who has too many sessions may ask again: others of it may have ended by then.
+const capacityRetry = 5 * time.Second
+
 // room refuses a session over the caller's limit.
 func (b *Broker) room(who *Caller) error {
-	limit := b.policy.Load().Config().Limits.Sessions
+	limit := b.policy.Load().Config().LimitsOf(who.Principal.Name).Sessions
 	if limit == 0 {
 		return nil
 	}
@@ -227,7 +231,8 @@ func (b *Broker) room(who *Caller) error {
 	if len(have) < limit {
 		return nil
 	}
-	return fault.New(fault.NotReady, "there are %d sessions already, which is the limit", len(have)).Reason("capacity").Hint("close one")
+	return fault.New(fault.NotReady, "there are %d sessions already, which is the limit", len(have)).Reason("capacity").
+		RetryAfter(int(capacityRetry.Milliseconds())).Hint("close one")
 }
 
 // passesOn says whether another provider may be tried after this failure: nothing was done yet, and the request is not
@@ -319,7 +324,8 @@ func (s *session) settle(who *Caller, k *Candidate, answer *browserv1.EnsureSess
 	}
 	s.answer, s.lacks = answer, k.browser.GetWithoutMethods()
 	s.facts = sessionFacts(s.ask)
-	s.seat = []policy.Candidate{k.row.candidate(0)}
+	s.seat = k.row.candidate()
+	s.seat.Families, s.seat.Features = []string{answer.GetBrowserFamily()}, answer.GetFeatures()
 	s.used = s.made
 	s.take(who)
 	s.lane.active = answer.GetDefaultPageId()

@@ -20,6 +20,8 @@ type Explanation struct {
 	Denied  *Refusal `json:"denied,omitempty"`
 	// Provider is who would answer: a provider, or the broker itself. It is empty where nobody would.
 	Provider string `json:"provider_id"`
+	// Rule is the file and line of the rule that was decided by, where one was.
+	Rule string `json:"rule,omitempty"`
 	// Why says in a sentence how it was chosen.
 	Why string `json:"why"`
 	// Candidates are the browsers of the providers for a new session: those that fit first, in the order they are tried.
@@ -44,17 +46,19 @@ type ExplainedCandidate struct {
 }
 
 // Explain says where a call of this caller would go, and does nothing else: no session is made, no call is sent. A
-// provider that never spoke is started and asked what it is, as the call itself would do.
-func (b *Broker) Explain(ctx context.Context, who *Caller, m *catalog.Method, req proto.Message) (*Explanation, error) {
+// provider that never spoke is started and asked what it is, as the call itself would do. Providers without which the question is
+// put are taken for unavailable.
+func (b *Broker) Explain(ctx context.Context, who *Caller, m *catalog.Method, req proto.Message, without ...string) (*Explanation, error) {
 	if err := m.Check(req); err != nil {
 		return nil, err
 	}
 	x := &Explanation{Method: m.Name, Client: who.Principal.Name}
-	c := &call{who: who, method: m, req: proto.Clone(req)}
+	c := &call{who: who, method: m, req: proto.Clone(req), without: without}
 	if ask, ok := c.req.(*browserv1.EnsureSessionRequest); ok {
-		return x, b.explainEnsure(ctx, who, ask, x)
+		return x, b.explainEnsure(ctx, c, ask, x)
 	}
 	var s *session
+	var row *Row
 	if id := catalog.SessionID(req); id != "" {
 		var err error
 		if s, err = b.sessions.find(who, id); err != nil {
@@ -62,8 +66,8 @@ func (b *Broker) Explain(ctx context.Context, who *Caller, m *catalog.Method, re
 		}
 		x.Provider, x.Why = s.life.ID(), "the session "+s.client+" is served by it"
 	} else if m.Routed() && !ofProviders(m) || m == commandMethod {
-		row, err := b.aboutProvider(catalog.ProviderID(req))
-		if err != nil {
+		var err error
+		if row, err = b.aboutProvider(catalog.ProviderID(req)); err != nil {
 			return nil, err
 		}
 		x.Provider, x.Why = row.ID, "it is the provider that the call is about"
@@ -74,18 +78,20 @@ func (b *Broker) Explain(ctx context.Context, who *Caller, m *catalog.Method, re
 	if r, ok := req.(*browserv1.CommandRequest); ok {
 		custom = r.GetProviderMethod()
 	}
-	return x, x.judge(b.allow(c, s, custom))
+	err := b.allow(c, s, row, custom)
+	x.Rule = c.rule
+	return x, x.judge(err)
 }
 
-func (b *Broker) explainEnsure(ctx context.Context, who *Caller, ask *browserv1.EnsureSessionRequest, x *Explanation) error {
+func (b *Broker) explainEnsure(ctx context.Context, c *call, ask *browserv1.EnsureSessionRequest, x *Explanation) error {
 	if ask.GetProviderId() == OwnID {
 		ask.ProviderId = nil
 	}
-	r, err := b.route(ctx, who, ask)
+	r, err := b.route(ctx, c, ask)
 	if err != nil {
 		return x.judge(err)
 	}
-	x.Allowed = true
+	x.Allowed, x.Rule = true, c.rule
 	for _, k := range r.Kept {
 		e := ExplainedCandidate{Provider: k.Provider, Browser: k.title(), Kept: true}
 		for _, w := range k.warnings(ask) {
@@ -120,8 +126,10 @@ func why(r *route) string {
 	switch {
 	case a.Provider == b.Provider:
 		return "of its provider's browsers it is offered first"
+	case held(a.row) < held(b.row):
+		return "the next one failed of late again and again"
 	case a.preference(r.decision) < b.preference(r.decision):
-		return "a rule prefers it"
+		return "the rule " + r.decision.PreferBy.Name + " at " + r.decision.PreferBy.Where + " prefers it"
 	case a.configured() < b.configured():
 		return "the config prefers it"
 	case len(a.Missing) < len(b.Missing):

@@ -42,12 +42,12 @@ func wanted(preference string) string {
 func (r *Row) ruledOut(ask *browserv1.EnsureSessionRequest, d policy.Decision) (Reason, bool) {
 	switch id := ask.GetProviderId(); {
 	case id != "" && id != r.ID:
-		return Reason{"provider", "the request names " + id}, true
+		return Reason{Code: "provider", Message: "the request names " + id}, true
 	case r.Disabled:
-		return Reason{"disabled", "the config keeps it out"}, true
+		return Reason{Code: "disabled", Message: "the config keeps it out"}, true
 	}
 	if x := d.Exclude[r.ID]; x != nil {
-		return Reason{"policy", x.Message}, true
+		return Reason{Code: "policy", Message: x.Message, Rule: x.Rule, Where: x.Where}, true
 	}
 	return Reason{}, false
 }
@@ -101,6 +101,10 @@ func (k *Candidate) filter(ask *browserv1.EnsureSessionRequest, want string, d p
 			k.reject("browser", "it is %s, not %s", k.title(), want)
 		}
 	}
+	if x := d.Excluded(k.Provider, k.Family); x != nil {
+		k.reject("policy", "%s", x.Message)
+		k.Reasons[len(k.Reasons)-1].Rule, k.Reasons[len(k.Reasons)-1].Where = x.Rule, x.Where
+	}
 	k.filterAttach(ask)
 	if k.row.Failure != "" {
 		k.reject("unavailable", "%s", k.row.Failure)
@@ -110,9 +114,20 @@ func (k *Candidate) filter(ask *browserv1.EnsureSessionRequest, want string, d p
 	if k.row.Describe == nil {
 		return // what it lacks is not known
 	}
-	need := slices.Concat(ask.GetRequireFeatures(), d.Need)
+	for _, f := range d.Need {
+		if !k.hasFeature(f) {
+			k.reject("feature", "it lacks the feature %s, which a rule requires", f)
+			if r := d.NeedBy[f]; r != nil {
+				k.Reasons[len(k.Reasons)-1].Rule, k.Reasons[len(k.Reasons)-1].Where = r.Name, r.Where
+			}
+		}
+	}
+	if d.Reach.Contained() && !k.hasFeature(policy.ContainmentProxy) && !k.hasFeature(policy.ContainmentHooks) {
+		k.reject("containment", "it cannot keep a session inside a guard")
+	}
+	need := ask.GetRequireFeatures()
 	if ask.GetPersist() {
-		need = append(need, "persistent_profile")
+		need = append(slices.Clone(need), "persistent_profile")
 	}
 	for _, f := range need {
 		if !k.hasFeature(f) {

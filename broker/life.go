@@ -119,7 +119,7 @@ func (b *Broker) hear(p Provider, ev *browserv1.Event) {
 		return
 	case eventCustom:
 		c := &call{who: &Caller{Principal: s.who}, method: commandMethod}
-		if b.allow(c, s, ev.GetPayload().GetFields()["name"].GetStringValue()) != nil {
+		if b.allow(c, s, nil, ev.GetPayload().GetFields()["name"].GetStringValue()) != nil {
 			return
 		}
 	case "page.closed":

@@ -12,6 +12,7 @@ type meter struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	held     *prometheus.GaugeVec
+	active   *prometheus.GaugeVec
 }
 
 func newMeter() *meter {
@@ -28,7 +29,10 @@ func newMeter() *meter {
 			Name: "drover_sessions", Help: "Live sessions by provider.",
 		}, []string{"provider"}),
 	}
-	m.registry.MustRegister(m.requests, m.seconds, m.held)
+	m.active = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "drover_policy_info", Help: "The config file in force, by its SHA-256; empty for the defaults.",
+	}, []string{"sha256"})
+	m.registry.MustRegister(m.requests, m.seconds, m.held, m.active)
 	return m
 }
 
@@ -39,6 +43,12 @@ func (m *meter) call(method, provider, code string, took time.Duration) {
 
 func (m *meter) sessions(provider string, change float64) {
 	m.held.WithLabelValues(provider).Add(change)
+}
+
+// policy notes which config is in force.
+func (m *meter) policy(hash string) {
+	m.active.Reset()
+	m.active.WithLabelValues(hash).Set(1)
 }
 
 // Metrics gives the broker's counters.

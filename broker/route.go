@@ -32,6 +32,7 @@ func (b *Broker) refresh() *Table {
 			r.Plugin, r.Only, r.Disabled = p.Plugin, p.Browser, p.Disabled
 		}
 		r.Rank = config.Rank(r.ID, r.Plugin)
+		r.Held = b.health.held(r.ID)
 		r.Preferred = slices.Contains(config.Prefer, r.ID)
 		rows = append(rows, r)
 	}
@@ -42,19 +43,23 @@ func (b *Broker) refresh() *Table {
 
 // route asks the policy and the table which providers fit, the best first. Those that never spoke and could win are
 // started and asked, one after another, until it is clear.
-func (b *Broker) route(ctx context.Context, who *Caller, ask *browserv1.EnsureSessionRequest) (*route, error) {
+func (b *Broker) route(ctx context.Context, c *call, ask *browserv1.EnsureSessionRequest) (*route, error) {
 	failed := map[string]string{}
 	for {
 		r := &route{table: b.refresh()}
 		for _, row := range r.table.rows {
 			row.Failure = failed[row.ID]
+			if slices.Contains(c.without, row.ID) {
+				row.Failure = "the question leaves it out"
+			}
 		}
 		if err := r.known(ask); err != nil {
 			return nil, err
 		}
 		r.decision = b.policy.Load().Decide(policy.Facts{
-			Method: ensureMethod.Name, Client: client(who), Session: sessionFacts(ask), Providers: b.seats(r.table),
+			Method: ensureMethod.Name, Client: client(c.who), Session: sessionFacts(ask), Providers: b.seats(r.table),
 		})
+		c.decided(&r.decision)
 		if err := denied(r.decision.Denied); err != nil {
 			return nil, err
 		}
@@ -134,9 +139,16 @@ func (r *route) unknownBrowser(ask *browserv1.EnsureSessionRequest) error {
 func (b *Broker) seats(t *Table) []policy.Candidate {
 	out := make([]policy.Candidate, len(t.rows))
 	for i, r := range t.rows {
-		out[i] = r.candidate(b.held(r.ID))
+		out[i] = b.seat(r)
 	}
 	return out
+}
+
+// seat is a provider as the policy sees it.
+func (b *Broker) seat(r *Row) policy.Candidate {
+	c := r.candidate()
+	c.Sessions, c.Latency = b.held(r.ID), b.health.latency(r.ID)
+	return c
 }
 
 // held counts the live sessions of a provider.
@@ -144,12 +156,12 @@ func (b *Broker) held(id string) int {
 	return len(b.sessions.all(func(s *session) bool { return s.life.ID() == id && s.lostError() == nil }))
 }
 
-func (r *Row) candidate(sessions int) policy.Candidate {
+func (r *Row) candidate() policy.Candidate {
 	return policy.Candidate{
 		ID: r.ID, Plugin: r.Plugin, Families: r.Describe.GetBrowserFamilies(), Version: r.Describe.GetProviderVersion(),
 		Tier:         enumWord(r.Describe.GetCertificationTier().String(), "CERTIFICATION_TIER_", "candidate"),
 		Availability: enumWord(r.Status.GetAvailability().String(), "AVAILABILITY_", "ready"),
-		Features:     r.Describe.GetCapabilities().GetFeatures(), Sessions: sessions,
+		Features:     r.Describe.GetCapabilities().GetFeatures(),
 	}
 }
 

@@ -30,8 +30,8 @@ type session struct {
 	down   *browserv1.EnsureSessionRequest // the same, as the provider was asked
 	answer *browserv1.EnsureSessionResponse
 	facts  policy.Session
-	seat   []policy.Candidate // its provider, for the policy
-	lacks  []string           // methods that the provider lacks with this browser
+	seat   policy.Candidate // its provider, with the one browser that it has
+	lacks  []string         // methods that the provider lacks with this browser
 	made   time.Time
 
 	lane lane

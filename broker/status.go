@@ -136,6 +136,9 @@ func (b *Broker) status(ctx context.Context, r *browserv1.StatusRequest) (proto.
 		ProviderId: OwnID, Availability: browserv1.Availability_AVAILABILITY_UNAVAILABLE, State: "ready",
 		SetupState: browserv1.SetupState_SETUP_STATE_REQUIRED,
 	}
+	if hash := b.policy.Load().Config().Hash; hash != "" {
+		all.PolicySha256 = &hash
+	}
 	var best *browserv1.StatusResponse
 	for _, row := range t.rows {
 		if row.Disabled {
@@ -204,12 +207,19 @@ func (b *Broker) Ready() bool {
 
 // Changed tells the broker that a provider's state changed: subscribers hear of it.
 func (b *Broker) Changed(id string) {
+	if row := b.refresh().Row(id); row != nil {
+		b.changed(id, row.Status.GetState())
+	}
+}
+
+// changed tells subscribers of a provider's state.
+func (b *Broker) changed(id, state string) {
 	row := b.refresh().Row(id)
 	if row == nil {
 		return
 	}
 	b.hub.publish(audience{}, event(eventState, map[string]any{
-		"provider_id": id, "state": row.Status.GetState(),
+		"provider_id": id, "state": state,
 		"availability": enumWord(row.Status.GetAvailability().String(), "AVAILABILITY_", "ready"),
 	}))
 }
@@ -221,7 +231,7 @@ func (b *Broker) forward(ctx context.Context, c *call) (proto.Message, error) {
 		return nil, err
 	}
 	c.provider = row.ID
-	if err := b.allow(c, nil, ""); err != nil {
+	if err := b.allow(c, nil, row, ""); err != nil {
 		return nil, err
 	}
 	placed(ctx)

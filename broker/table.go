@@ -29,6 +29,8 @@ type Row struct {
 	// Describe is nil for a provider that never spoke.
 	Describe *browserv1.DescribeResponse
 	Status   *browserv1.StatusResponse
+	// Held says that it failed of late again and again, so that all others are tried first.
+	Held bool
 	// Failure is why it could not be asked, when it was tried and did not speak.
 	Failure string
 
@@ -74,10 +76,13 @@ type Candidate struct {
 
 // Reason is why a candidate was left out.
 type Reason struct {
-	// Code is provider, disabled, browser, attach, policy, unavailable, feature, method or failed.
+	// Code is provider, disabled, browser, attach, policy, unavailable, feature, method, containment or failed.
 	Code string `json:"reason"`
 	// Message says it in a few words.
 	Message string `json:"message"`
+	// Rule names the rule that says so, and Where its file and line, where one does.
+	Rule  string `json:"rule,omitempty"`
+	Where string `json:"where,omitempty"`
 }
 
 // Choice is what a pick came to.
@@ -119,10 +124,11 @@ func (t *Table) Pick(ask *browserv1.EnsureSessionRequest, d policy.Decision) Cho
 	return c
 }
 
-// before is the order of candidates: what a rule prefers, what the config prefers, those with more of the preferred
+// before is the order of candidates: those that did not fail of late, what a rule prefers, what the config prefers, those with more of the preferred
 // features, the default order, ready before degraded, the better tier, the provider's name, the order of its browsers.
 func before(a, b *Candidate, d policy.Decision) int {
 	return cmp.Or(
+		cmp.Compare(held(a.row), held(b.row)),
 		cmp.Compare(a.preference(d), b.preference(d)),
 		cmp.Compare(a.configured(), b.configured()),
 		cmp.Compare(len(a.Missing), len(b.Missing)),
@@ -146,6 +152,13 @@ func (k *Candidate) configured() int {
 		return k.row.Rank
 	}
 	return 1 << 30
+}
+
+func held(r *Row) int {
+	if r.Held {
+		return 1
+	}
+	return 0
 }
 
 func degraded(r *Row) int {
@@ -182,7 +195,7 @@ func (c *Choice) dropPending(d policy.Decision) {
 	c.Pending = slices.DeleteFunc(c.Pending, func(r *Row) bool {
 		k := &Candidate{Provider: r.ID, row: r}
 		return cmp.Or(
-			cmp.Compare(k.preference(d), best.preference(d)), cmp.Compare(r.Rank, best.row.Rank), strings.Compare(r.ID, best.Provider),
+			cmp.Compare(held(r), held(best.row)), cmp.Compare(k.preference(d), best.preference(d)), cmp.Compare(r.Rank, best.row.Rank), strings.Compare(r.ID, best.Provider),
 		) > 0
 	})
 }

@@ -132,3 +132,15 @@ func unmap(a netip.Addr) netip.Addr {
 	}
 	return a
 }
+
+// Origin gives the scheme, host and port of a URL that has a host, without the scheme's own port.
+func (u URL) Origin() string {
+	host := u.Host
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if u.Port != 0 && u.Port != ports[u.Scheme] {
+		host += ":" + strconv.Itoa(u.Port)
+	}
+	return u.Scheme + "://" + host
+}

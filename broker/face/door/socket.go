@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -128,7 +129,15 @@ func Peer(c net.Conn) (broker.Principal, error) {
 		return broker.Principal{}, fmt.Errorf("user %d may not use the broker of user %d", cred.Uid, os.Geteuid())
 	}
 	name := "uid:" + strconv.FormatUint(uint64(cred.Uid), 10)
-	return broker.Principal{ID: name, Name: name}, nil
+	return broker.Principal{ID: name, Name: userName(name, cred.Uid)}, nil
+}
+
+// userName is what the policy calls a local user: the user's name, or the number where there is none.
+func userName(otherwise string, uid uint32) string {
+	if u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10)); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return otherwise
 }
 
 // AcceptAll hands every connection to serve, side by side, until ctx ends or the listener fails; then it waits for all of

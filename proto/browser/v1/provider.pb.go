@@ -829,6 +829,8 @@ type StatusResponse struct {
 	Sessions int32 `protobuf:"varint,12,opt,name=sessions,proto3" json:"sessions,omitempty"`
 	// Every provider, in the broker's own answer.
 	Providers []*StatusResponse `protobuf:"bytes,13,rep,name=providers,proto3" json:"providers,omitempty"`
+	// SHA-256 of the config file that is in force, in hex, in the broker's own answer; left out without one.
+	PolicySha256 *string `protobuf:"bytes,14,opt,name=policy_sha256,json=policySha256,proto3,oneof" json:"policy_sha256,omitempty"`
 	// What was done differently.
 	Warnings      []*Warning `protobuf:"bytes,15,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -954,6 +956,13 @@ func (x *StatusResponse) GetProviders() []*StatusResponse {
 		return x.Providers
 	}
 	return nil
+}
+
+func (x *StatusResponse) GetPolicySha256() string {
+	if x != nil && x.PolicySha256 != nil {
+		return *x.PolicySha256
+	}
+	return ""
 }
 
 func (x *StatusResponse) GetWarnings() []*Warning {
@@ -1699,7 +1708,7 @@ const file_browser_v1_provider_proto_rawDesc = "" +
 	"\x0e_config_schema\"0\n" +
 	"\rStatusRequest\x12\x1f\n" +
 	"\vprovider_id\x18\x01 \x01(\tR\n" +
-	"providerId\"\xed\x04\n" +
+	"providerId\"\xa9\x05\n" +
 	"\x0eStatusResponse\x12\x1f\n" +
 	"\vprovider_id\x18\x01 \x01(\tR\n" +
 	"providerId\x12<\n" +
@@ -1716,8 +1725,10 @@ const file_browser_v1_provider_proto_rawDesc = "" +
 	" \x01(\tR\x05state\x12\x10\n" +
 	"\x03pid\x18\v \x01(\x05R\x03pid\x12\x1a\n" +
 	"\bsessions\x18\f \x01(\x05R\bsessions\x128\n" +
-	"\tproviders\x18\r \x03(\v2\x1a.browser.v1.StatusResponseR\tproviders\x12/\n" +
-	"\bwarnings\x18\x0f \x03(\v2\x13.browser.v1.WarningR\bwarnings\"q\n" +
+	"\tproviders\x18\r \x03(\v2\x1a.browser.v1.StatusResponseR\tproviders\x12(\n" +
+	"\rpolicy_sha256\x18\x0e \x01(\tH\x00R\fpolicySha256\x88\x01\x01\x12/\n" +
+	"\bwarnings\x18\x0f \x03(\v2\x13.browser.v1.WarningR\bwarningsB\x10\n" +
+	"\x0e_policy_sha256\"q\n" +
 	"\x10ConfigureRequest\x12/\n" +
 	"\x06config\x18\x01 \x01(\v2\x17.google.protobuf.StructR\x06config\x12,\n" +
 	"\x04host\x18\x02 \x01(\v2\x18.browser.v1.HostSettingsR\x04host\"\x84\x01\n" +
@@ -1915,6 +1926,7 @@ func file_browser_v1_provider_proto_init() {
 	file_browser_v1_options_proto_init()
 	file_browser_v1_provider_proto_msgTypes[0].OneofWrappers = []any{}
 	file_browser_v1_provider_proto_msgTypes[4].OneofWrappers = []any{}
+	file_browser_v1_provider_proto_msgTypes[6].OneofWrappers = []any{}
 	file_browser_v1_provider_proto_msgTypes[16].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -704,7 +704,9 @@ func (x *CloseSessionResponse) GetWarnings() []*Warning {
 
 // ListSessionsRequest asks for the caller's sessions.
 type ListSessionsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Every client's sessions; only a client with the label admin may ask.
+	All           *bool `protobuf:"varint,1,opt,name=all,proto3,oneof" json:"all,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -739,6 +741,13 @@ func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
 	return file_browser_v1_session_proto_rawDescGZIP(), []int{4}
 }
 
+func (x *ListSessionsRequest) GetAll() bool {
+	if x != nil && x.All != nil {
+		return *x.All
+	}
+	return false
+}
+
 // Session is one session of the caller.
 type Session struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -755,7 +764,9 @@ type Session struct {
 	// When it was made.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	// When it was last called.
-	LastUsedAt    *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=last_used_at,json=lastUsedAt,proto3" json:"last_used_at,omitempty"`
+	LastUsedAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=last_used_at,json=lastUsedAt,proto3" json:"last_used_at,omitempty"`
+	// Whose it is, where every client's were asked for.
+	Client        *string `protobuf:"bytes,8,opt,name=client,proto3,oneof" json:"client,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -837,6 +848,13 @@ func (x *Session) GetLastUsedAt() *timestamppb.Timestamp {
 		return x.LastUsedAt
 	}
 	return nil
+}
+
+func (x *Session) GetClient() string {
+	if x != nil && x.Client != nil {
+		return *x.Client
+	}
+	return ""
 }
 
 // ListSessionsResponse is the caller's sessions.
@@ -949,8 +967,10 @@ const file_browser_v1_session_proto_rawDesc = "" +
 	"\x14CloseSessionResponse\x12\x16\n" +
 	"\x06closed\x18\x01 \x01(\bR\x06closed\x129\n" +
 	"\vdisposition\x18\x02 \x01(\x0e2\x17.browser.v1.DispositionR\vdisposition\x12/\n" +
-	"\bwarnings\x18\x0f \x03(\v2\x13.browser.v1.WarningR\bwarnings\"\x15\n" +
-	"\x13ListSessionsRequest\"\xc5\x02\n" +
+	"\bwarnings\x18\x0f \x03(\v2\x13.browser.v1.WarningR\bwarnings\"4\n" +
+	"\x13ListSessionsRequest\x12\x15\n" +
+	"\x03all\x18\x01 \x01(\bH\x00R\x03all\x88\x01\x01B\x06\n" +
+	"\x04_all\"\xed\x02\n" +
 	"\aSession\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12*\n" +
@@ -962,7 +982,9 @@ const file_browser_v1_session_proto_rawDesc = "" +
 	"\n" +
 	"created_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x12<\n" +
 	"\flast_used_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"lastUsedAt\"x\n" +
+	"lastUsedAt\x12\x1b\n" +
+	"\x06client\x18\b \x01(\tH\x00R\x06client\x88\x01\x01B\t\n" +
+	"\a_client\"x\n" +
 	"\x14ListSessionsResponse\x12/\n" +
 	"\bsessions\x18\x01 \x03(\v2\x13.browser.v1.SessionR\bsessions\x12/\n" +
 	"\bwarnings\x18\x0f \x03(\v2\x13.browser.v1.WarningR\bwarnings*\x7f\n" +
@@ -1066,6 +1088,8 @@ func file_browser_v1_session_proto_init() {
 	file_browser_v1_options_proto_init()
 	file_browser_v1_session_proto_msgTypes[0].OneofWrappers = []any{}
 	file_browser_v1_session_proto_msgTypes[2].OneofWrappers = []any{}
+	file_browser_v1_session_proto_msgTypes[4].OneofWrappers = []any{}
+	file_browser_v1_session_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
