@@ -50,7 +50,7 @@ func (e *logEvent) message() *browserv1.ConsoleMessage {
 	if e.Text != nil {
 		text = *e.Text
 	}
-	if e.Type == "javascript" {
+	if e.Type == "javascript" && e.StackTrace != nil { // Firefox says so of style sheets and refused requests too.
 		msg.Level, msg.Source = browserv1.ConsoleLevel_CONSOLE_LEVEL_ERROR, browserv1.ConsoleSource_CONSOLE_SOURCE_EXCEPTION
 	} else if len(e.Args) > 0 {
 		parts := make([]string, len(e.Args))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // frame is one browsing context and the document that it shows. Its id stays when the document changes. What changes is
@@ -271,7 +272,7 @@ func (b *browser) refresh(f *frame) {
 func (f *frame) follow(step string, e *navigationEvent) (moved bool) {
 	switch step {
 	case "navigationStarted":
-		f.pending = e.Navigation
+		f.pending, f.started = e.Navigation, time.Now()
 	case "fragmentNavigated", "historyUpdated":
 		f.url = e.URL
 		f.moves++
@@ -316,6 +317,7 @@ func (f *frame) commit(e *navigationEvent) {
 		return
 	}
 	f.page.crashed = false
+	f.page.traffic.leave(f.started)
 	for nav := range f.page.statuses {
 		if nav != f.loader && nav != f.pending {
 			delete(f.page.statuses, nav)

@@ -208,6 +208,12 @@ func (p *page) aborted(ctx context.Context, address string, cause error, from pl
 		return a, p.describe(ctx, a)
 	case moving:
 		return p.awaitMove(ctx, browserv1.WaitUntil_WAIT_UNTIL_LOAD, from)
+	case !p.b.firefox():
+		// chromedriver does not always tell of the response before it tells that no document came of it.
+		a := &arrival{url: from.url, state: browserv1.NavigationState_NAVIGATION_STATE_SAME_DOCUMENT, warnings: []*browserv1.Warning{{
+			Code: "no_content", Message: "the navigation ended without a document, so the page stayed where it was",
+		}}}
+		return a, p.describe(ctx, a)
 	}
 	return nil, errNavigation(address, "the navigation was broken off").Cause(cause)
 }

@@ -24,7 +24,8 @@ type traffic struct {
 
 type request struct {
 	told  *browserv1.NetworkRequest
-	began stamp
+	began stamp     // by the browser's clock
+	seen  time.Time // by ours
 }
 
 const maxRequests = 2000
@@ -76,7 +77,7 @@ func (t *traffic) begin(e *networkEvent) {
 		t.now, t.last = map[string]*request{}, map[string]*request{}
 	}
 	t.count++
-	r := &request{began: e.Timestamp, told: &browserv1.NetworkRequest{
+	r := &request{began: e.Timestamp, seen: time.Now(), told: &browserv1.NetworkRequest{
 		RequestId: "r" + strconv.Itoa(t.count), Url: e.Request.URL, Method: e.Request.Method, ResourceType: e.kind(),
 		StartedAt: timestamppb.New(e.Timestamp.time()),
 	}}
@@ -104,9 +105,21 @@ func (t *traffic) end(e *networkEvent, failed string) {
 	if r == nil {
 		return
 	}
-	r.told.DurationMs = max(float64(e.Timestamp-r.began), 0)
+	r.told.DurationMs = float64(e.Timestamp - r.began)
+	if r.told.DurationMs <= 0 { // Chromium gives all events of a request one time.
+		r.told.DurationMs = float64(time.Since(r.seen).Microseconds()) / 1000
+	}
 	r.told.Failed, r.told.ErrorText = failed != "", failed
 	delete(t.now, e.Request.ID)
+}
+
+// leave forgets what was under way for a document that is left, of which a browser does not always tell the end.
+func (t *traffic) leave(since time.Time) {
+	for id, r := range t.now {
+		if r.seen.Before(since) {
+			delete(t.now, id)
+		}
+	}
 }
 
 // empty says whether the latest request for an address was answered without a document.
