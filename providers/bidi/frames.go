@@ -19,6 +19,7 @@ type frame struct {
 	realm   string    // the document's own realm
 	between bool      // a navigation has torn the old document down and not committed yet
 	pending string    // a navigation that has started and not ended
+	started time.Time // when it started
 	failed  string    // the last navigation that failed or was broken off
 	broken  string    // the address that could not be loaded, when this is an error page
 	loader  string    // the navigation that made the document
