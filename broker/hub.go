@@ -34,6 +34,9 @@ var eventTypes = map[string]bool{
 	eventClosed: false, eventState: false, eventLagged: false,
 }
 
+// EventTypes lists the types that can be subscribed to.
+func EventTypes() []string { return slices.Sorted(maps.Keys(eventTypes)) }
+
 // hub carries events to subscribers. It never waits for one.
 type hub struct {
 	mu   sync.Mutex

@@ -73,6 +73,7 @@ func (d *daemon) openWeb(addr string) (*web, error) {
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: d.log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
 	}
+	w.server.RegisterOnShutdown(face.EndStreams)
 	if conf != nil {
 		w.listener = tls.NewListener(w.listener, conf)
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/droverhq/drover/proto/fault"
 )
 
-// Server is the HTTP face: POST /v1/call, GET /v1/ws, GET /v1/artifacts/REF, /metrics, /livez, /readyz. The zero value of
-// everything but Broker and Door is good.
+// Server is the HTTP face: POST /v1/call, GET /v1/ws, GET /v1/events, GET /v1/artifacts/REF, GET /v1/openapi.json, /metrics,
+// /livez, /readyz. The zero value of everything but Broker and Door is good.
 type Server struct {
 	Broker *broker.Broker
 	// Door decides who may come in; its Refuse is set by the server.
@@ -30,8 +30,23 @@ type Server struct {
 	Mounts map[string]http.Handler
 	Logger hclog.Logger
 
-	limit   int // of a message, in bytes
+	limit   int           // of a message, in bytes
+	beat    time.Duration // of a stream of events; 0 for beatEvery
 	sockets sync.WaitGroup
+	once    sync.Once
+	life    context.Context // of streams of events; ends at EndStreams
+	end     context.CancelFunc
+}
+
+// init makes what the zero value lacks.
+func (s *Server) init() {
+	s.once.Do(func() { s.life, s.end = context.WithCancel(context.Background()) })
+}
+
+// EndStreams ends the streams of events, which would hold up a server that waits for its requests.
+func (s *Server) EndStreams() {
+	s.init()
+	s.end()
 }
 
 // Handler gives what the server serves.
@@ -42,12 +57,15 @@ func (s *Server) Handler() http.Handler {
 	if s.Logger == nil {
 		s.Logger = hclog.NewNullLogger()
 	}
+	s.init()
 	s.Door.Refuse = writeError
 	mux := http.NewServeMux()
 	guarded := func(pattern string, h http.Handler) { mux.Handle(pattern, s.Door.Guard(h)) }
 	guarded("POST /v1/call", http.HandlerFunc(s.call))
 	guarded("GET /v1/ws", http.HandlerFunc(s.socket))
+	guarded("GET /v1/events", http.HandlerFunc(s.events))
 	guarded("GET /v1/artifacts/{ref...}", http.HandlerFunc(s.artifact))
+	guarded("GET /v1/openapi.json", http.HandlerFunc(s.describe))
 	guarded("GET /metrics", promhttp.HandlerFor(s.Broker.Metrics(), promhttp.HandlerOpts{}))
 	for path, h := range s.Mounts {
 		guarded(path, h)
@@ -81,7 +99,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	done := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
-		cancel() // calls under way and WebSockets end
+		cancel() // calls under way, WebSockets and streams end
 		late, release := context.WithTimeout(context.WithoutCancel(ctx), abortWait)
 		defer release()
 		err := server.Shutdown(late)

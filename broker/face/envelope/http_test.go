@@ -29,6 +29,7 @@ type web struct {
 	ann, bob string
 	fake     *brokertest.Fake
 	tokens   *token.File
+	server   *Server
 }
 
 func serveWeb(t *testing.T) *web {
@@ -57,6 +58,7 @@ func serveWeb(t *testing.T) *web {
 			io.WriteString(rw, p.Name)
 		})},
 	}
+	s.beat, w.server = 300*time.Millisecond, s
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, l) }()
@@ -89,7 +91,8 @@ func (w *web) raw(text string) (*http.Response, string) {
 		w.t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode == http.StatusSwitchingProtocols {
+	if resp.StatusCode == http.StatusSwitchingProtocols || resp.Header.Get("Content-Type") == "text/event-stream" {
+		c.Close() // closing the body would read it to its end
 		return resp, ""
 	}
 	body, err := io.ReadAll(resp.Body)
@@ -105,6 +108,8 @@ const ensureBody = `{"protocol_version":"0.1","id":1,"method":"session.ensure","
 var routes = map[string]string{
 	"call":      "POST /v1/call HTTP/1.1\nHEADERSContent-Type: application/json\nContent-Length: " + fmt.Sprint(len(ensureBody)) + "\nConnection: close\n\n" + ensureBody,
 	"ws":        "GET /v1/ws HTTP/1.1\nHEADERSConnection: Upgrade\nUpgrade: websocket\nSec-WebSocket-Version: 13\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\n\n",
+	"events":    "GET /v1/events?types=session.closed HTTP/1.1\nHEADERSConnection: close\n\n",
+	"openapi":   "GET /v1/openapi.json HTTP/1.1\nHEADERSConnection: close\n\n",
 	"artifacts": "GET /v1/artifacts/shots/1?session_id=x HTTP/1.1\nHEADERSConnection: close\n\n",
 	"metrics":   "GET /metrics HTTP/1.1\nHEADERSConnection: close\n\n",
 	"mcp":       "POST /mcp HTTP/1.1\nHEADERSConnection: close\n\n",
