@@ -187,6 +187,10 @@ func (e *engine) close(ctx context.Context) error {
 		all = append(all, s)
 	}
 	e.mu.Unlock()
+	if !e.log.IsInfo() {
+		// A process that is ended while it starts is killed, which its host calls an error. It is what is asked for here.
+		e.log.SetLevel(hclog.Off)
+	}
 	closeSources(all)
 	e.work.Wait()
 	if e.staging != "" {
