@@ -33,6 +33,7 @@ type browser struct {
 	frames   map[string]*frame      // by browsing context
 	realms   map[string]*frame      // the documents' own realms
 	strays   map[string]contextInfo // pages of the common user context that no session has
+	leaving  chan struct{}          // closed when the browser was asked to end and had its time
 	focused  *page                  // the page that was brought to the front last
 }
 
@@ -91,6 +92,12 @@ func (b *browser) watch() {
 		pg.interruptLocked(errBrowserGone())
 	}
 	b.mu.Unlock()
+	b.mu.Lock()
+	leaving := b.leaving
+	b.mu.Unlock()
+	if leaving != nil {
+		<-leaving // It has a moment to write its profile.
+	}
 	b.reap(context.Background(), 0)
 	b.p.forget(b)
 }
@@ -127,20 +134,41 @@ func (b *browser) close(ctx context.Context) {
 	b.p.forget(b)
 }
 
-// bye asks the browser to end, or to forget the session.
+// bye asks the browser to end, or to forget the session. One with a profile that is kept gets the time to write it.
 func (b *browser) bye(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 1500*time.Millisecond)
+	grace := 1500 * time.Millisecond
+	if b.persist {
+		grace = 4 * time.Second
+	}
+	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
+	leaving := make(chan struct{})
+	defer close(leaving)
+	b.mu.Lock()
+	b.leaving = leaving
+	b.mu.Unlock()
 	switch {
 	case b.attached:
 		_, _ = do(ctx, b.conn, sessionEnd, nothing{})
-	case b.driver != "":
-		b.quit(ctx)
 	case b.persist:
 		_, _ = do(ctx, b.conn, browserClose, nothing{})
-		select { // Firefox writes its profile on the way out.
+		b.written(ctx)
+	case b.driver != "":
+		b.quit(ctx)
+	}
+}
+
+// written waits until the browser's process has ended by itself, for it writes its profile on the way out.
+func (b *browser) written(ctx context.Context) {
+	tick := time.NewTicker(25 * time.Millisecond)
+	defer tick.Stop()
+	for b.driver == "" || len(usersOf(b.profile)) > 0 {
+		select {
 		case <-b.proc.done:
+			return
+		case <-tick.C:
 		case <-ctx.Done():
+			return
 		}
 	}
 }

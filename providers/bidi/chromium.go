@@ -135,8 +135,6 @@ func drive(ctx context.Context, method, address string, body, result any) error 
 
 // quit has the driver end its browser.
 func (b *browser) quit(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 1500*time.Millisecond)
-	defer cancel()
 	_ = drive(ctx, http.MethodDelete, b.driver, nil, nil)
 }
 

@@ -144,6 +144,13 @@ func killGroup(pid int) {
 	_ = syscall.Kill(-pid, syscall.SIGKILL)
 }
 
+// killUsers ends the processes that run on a folder of ours, such as a browser whose driver was killed.
+func killUsers(dir string) {
+	for _, pid := range usersOf(dir) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
 // lines reads what a program says: it finds its address, and keeps the last bytes for messages.
 type lines struct {
 	sign  string

@@ -17,8 +17,8 @@ func processAttributes() *syscall.SysProcAttr {
 // guard does nothing: the kernel watches.
 func guard(int) (stop func()) { return func() {} }
 
-// killUsers ends the processes whose command line names a folder of ours, such as a browser whose driver was killed.
-func killUsers(dir string) {
+// usersOf lists the processes whose command line names a folder.
+func usersOf(dir string) (found []int) {
 	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range paths {
 		line, err := os.ReadFile(path)
@@ -26,7 +26,8 @@ func killUsers(dir string) {
 			continue
 		}
 		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil && pid != os.Getpid() {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+			found = append(found, pid)
 		}
 	}
+	return found
 }
