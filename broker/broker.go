@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/droverhq/drover/broker/trace"
 	"github.com/droverhq/drover/policy"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/catalog"
@@ -40,6 +41,8 @@ type Options struct {
 	Sources []Source
 	// Logger gets one line a call; nil for none.
 	Logger hclog.Logger
+	// Tracer tells the way of each call; nil for nobody.
+	Tracer *trace.Tracer
 	// Version is the program's version, which provider.describe tells.
 	Version string
 	// Audit gets every call that ended; nil for none. It must not wait.
@@ -51,6 +54,7 @@ type Broker struct {
 	log     hclog.Logger
 	version string
 	meter   *meter
+	tracer  *trace.Tracer
 
 	policy  atomic.Pointer[policy.Policy]
 	sources atomic.Pointer[[]Source]
@@ -62,6 +66,7 @@ type Broker struct {
 	calls    calls
 	quotas   quotas
 	health   health
+	recent   recent
 	audit    func(Entry)
 
 	ctx    context.Context // ends with the broker
@@ -99,7 +104,7 @@ func (w *work) end() {
 // New makes a broker. Close ends it.
 func New(o Options) *Broker {
 	b := &Broker{
-		log: o.Logger, version: o.Version, meter: newMeter(), sessions: newSessions(),
+		log: o.Logger, version: o.Version, meter: newMeter(), tracer: o.Tracer, sessions: newSessions(),
 		hub: hub{subs: map[*Subscription]struct{}{}}, lives: lives{known: map[Provider]struct{}{}},
 		calls: calls{byID: map[string]*call{}}, quotas: quotas{byOwner: map[string]*quota{}}, health: newHealth(), audit: o.Audit,
 	}
@@ -171,7 +176,7 @@ func (b *Broker) Call(ctx context.Context, who *Caller, m *catalog.Method, req p
 	ctx, forget := b.calls.note(ctx, c)
 	defer forget()
 
-	resp, err := b.answer(ctx, c)
+	resp, err := b.traced(ctx, c, b.answer)
 	if err != nil {
 		err = c.fail(ctx, err)
 	}
@@ -209,7 +214,7 @@ func (b *Broker) answer(ctx context.Context, c *call) (proto.Message, error) {
 		catalog.SetSessionID(c.req, s.native)
 		catalog.SetProviderID(c.req, "")
 		setTimeout(c.req, c.until)
-		return s.life.Call(ctx, c.method, c.req)
+		return b.pass(ctx, s.life, c.method, c.req)
 	})
 }
 
@@ -307,6 +312,7 @@ func (b *Broker) allow(c *call, s *session, row *Row, custom string) error {
 // decide asks the policy, and notes what it decided by.
 func (b *Broker) decide(c *call, f policy.Facts) error {
 	d := b.policy.Load().Decide(f)
+	b.recent.add(f)
 	c.decided(&d)
 	return denied(d.Denied)
 }

@@ -56,9 +56,9 @@ func (b *Broker) route(ctx context.Context, c *call, ask *browserv1.EnsureSessio
 		if err := r.known(ask); err != nil {
 			return nil, err
 		}
-		r.decision = b.policy.Load().Decide(policy.Facts{
-			Method: ensureMethod.Name, Client: client(c.who), Session: sessionFacts(ask), Providers: b.seats(r.table),
-		})
+		f := policy.Facts{Method: ensureMethod.Name, Client: client(c.who), Session: sessionFacts(ask), Providers: b.seats(r.table)}
+		r.decision = b.policy.Load().Decide(f)
+		b.recent.add(f)
 		c.decided(&r.decision)
 		if err := denied(r.decision.Denied); err != nil {
 			return nil, err
@@ -259,11 +259,14 @@ func (k *Candidate) warnings(ask *browserv1.EnsureSessionRequest) []*browserv1.W
 	return out
 }
 
+// warnFailover is the code of the warning that a provider that comes first made no session.
+const warnFailover = "provider_failover"
+
 // failedOver tells of a provider that would have come first.
 func failedOver(k *Candidate, err error) *browserv1.Warning {
 	e := fault.From(err)
 	details := map[string]any{"provider_id": k.Provider, "browser": k.title(), "code": fault.Word(e.Code), "message": e.Message}
-	return warning("provider_failover", details, "%s made no session: %s", k.Provider, e.Message)
+	return warning(warnFailover, details, "%s made no session: %s", k.Provider, e.Message)
 }
 
 func warning(code string, details map[string]any, format string, args ...any) *browserv1.Warning {

@@ -12,7 +12,8 @@ type LoadError struct {
 	// Diagnostics are the mistakes, each with its place.
 	Diagnostics hcl.Diagnostics
 
-	files map[string]*hcl.File
+	files  map[string]*hcl.File
+	syntax bool // it could not be parsed
 }
 
 var _ error = (*LoadError)(nil)

@@ -95,7 +95,8 @@ func LoadWith(filename string, src []byte, known Known) (*Config, error) {
 	file, diags := hclsyntax.ParseConfig(src, filename, hcl.InitialPos)
 	l.files[filename] = file
 	l.diags = diags
-	if !diags.HasErrors() {
+	syntax := diags.HasErrors()
+	if !syntax {
 		var shape fileShape
 		l.diags = append(l.diags, gohcl.DecodeBody(file.Body, nil, &shape)...)
 		l.read(&shape)
@@ -103,7 +104,7 @@ func LoadWith(filename string, src []byte, known Known) (*Config, error) {
 	if l.diags.HasErrors() {
 		l.diags = slices.DeleteFunc(l.diags, func(d *hcl.Diagnostic) bool { return follows(d, l.diags) })
 		slices.SortStableFunc(l.diags, func(a, b *hcl.Diagnostic) int { return cmp.Compare(at(a), at(b)) })
-		return nil, &LoadError{Diagnostics: l.diags, files: l.files}
+		return nil, &LoadError{Diagnostics: l.diags, files: l.files, syntax: syntax}
 	}
 	sum := sha256.Sum256(src)
 	l.config.File, l.config.Hash = filename, hex.EncodeToString(sum[:])

@@ -29,6 +29,8 @@ const (
 	doDrain   = "drain"   // a provider
 	doRestart = "restart" // a provider
 	doExplain = "explain" // where a call would go
+	doReload  = "reload"  // the config file
+	doDiff    = "diff"    // what a reload would change
 )
 
 // order is a control request.
@@ -39,12 +41,17 @@ type order struct {
 	// Of explain.
 	Method string          `json:"method,omitempty"`
 	Params json.RawMessage `json:"params,omitempty"`
+	// Client is who would call, with labels; Without are providers that are taken for unavailable.
+	Client  string   `json:"client,omitempty"`
+	Labels  []string `json:"labels,omitempty"`
+	Without []string `json:"without,omitempty"`
 }
 
 // reply is the answer to a control request.
 type reply struct {
 	Info  *daemonInfo         `json:"info,omitempty"`
 	Route *broker.Explanation `json:"route,omitempty"`
+	Diff  []broker.Difference `json:"diff,omitempty"`
 	Error json.RawMessage     `json:"error,omitempty"`
 }
 

@@ -31,6 +31,7 @@ type engine struct {
 	staging string // where commands put what is uploaded; empty where files are taken where they lie
 	run     *host.Run
 	digests *host.Digests
+	audit   *auditLog
 
 	mu      sync.Mutex // over supervisors, during a reload
 	sources map[string]*source
@@ -66,8 +67,9 @@ func newEngine(o engineOptions) (*engine, error) {
 		}
 	}
 	e.digests = &host.Digests{File: filepath.Join(e.places.cache, "digests.json")}
+	e.audit = &auditLog{log: o.log}
 	e.broker = broker.New(broker.Options{
-		Policy: policy.New(o.config), Logger: o.log.Named("broker"), Version: programVersion(),
+		Policy: policy.New(o.config), Logger: o.log.Named("broker"), Version: programVersion(), Audit: e.audit.write,
 	})
 	e.apply(o.config)
 	e.work.Go(func() { e.sweep(root) })
@@ -111,6 +113,7 @@ func (e *engine) apply(cfg *policy.Config) {
 	e.sources = kept
 	e.mu.Unlock()
 
+	e.audit.apply(cfg.Audit)
 	e.broker.SetSources(list)
 	e.broker.SetPolicy(policy.New(cfg))
 	closeSources(old)
@@ -193,6 +196,7 @@ func (e *engine) close(ctx context.Context) error {
 	}
 	closeSources(all)
 	e.work.Wait()
+	e.audit.close()
 	if e.staging != "" {
 		_ = os.RemoveAll(e.staging)
 	}

@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/droverhq/drover/broker"
+	"github.com/droverhq/drover/broker/token"
 	"github.com/droverhq/drover/proto/catalog"
 	"github.com/droverhq/drover/proto/fault"
 	"github.com/droverhq/drover/proto/wire"
@@ -18,13 +21,15 @@ import (
 const endWait = 15 * time.Second
 
 func (a *app) explainCommand() *cobra.Command {
-	return &cobra.Command{
+	var o order
+	cmd := &cobra.Command{
 		Use: "explain METHOD [JSON|-]", Short: "Say where a call would go, and why, without calling", GroupID: groupProviders,
 		Long: `Say which provider and browser a call would go to and why, with the reason for every other one.
 Nothing is opened or sent. The daemon is asked; with --config FILE none is asked or started, and
 the answer is what that file would lead to.`,
 		Example: `  drover explain session.ensure
   drover explain session.ensure '{"browser_preference":"firefox"}'
+  drover explain session.ensure --client ci --without cdp
   drover explain page.open '{"url":"http://169.254.169.254/"}'`,
 		Args: exact(1, 2, "METHOD"), ValidArgsFunction: completeMethods,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -41,9 +46,9 @@ the answer is what that file would lead to.`,
 			}
 			var x *broker.Explanation
 			if cmd.Flags().Changed("config") {
-				x, err = a.explainAlone(cmd.Context(), m, params)
+				x, err = a.explainAlone(cmd.Context(), m, params, o)
 			} else {
-				x, err = a.explainByDaemon(cmd.Context(), m, params)
+				x, err = a.explainByDaemon(cmd.Context(), m, params, o)
 			}
 			if err != nil {
 				return err
@@ -51,10 +56,31 @@ the answer is what that file would lead to.`,
 			return a.printRoute(x)
 		},
 	}
+	cmd.Flags().StringVar(&o.Client, "client", "", "ask for the client of this `NAME`, such as a token's, with its labels")
+	cmd.Flags().StringArrayVar(&o.Without, "without", nil, "take this `PROVIDER` for unavailable; may be repeated")
+	complete(cmd, "without", a.completeProviders)
+	return cmd
+}
+
+// principal is who a question is asked for: a token of the name, with its labels, or this user.
+func (o order) principal() broker.Principal {
+	if o.Client == "" {
+		return localUser()
+	}
+	p := broker.Principal{ID: "name:" + o.Client, Name: o.Client, Labels: o.Labels}
+	if f, err := token.Open(findPlaces().tokens()); err == nil {
+		list, _ := f.List() // without it there are no labels
+		for _, t := range list {
+			if t.Name == o.Client {
+				p.ID, p.Labels = "token:"+t.ID, t.Labels
+			}
+		}
+	}
+	return p
 }
 
 // explainAlone asks a broker of this command's own.
-func (a *app) explainAlone(ctx context.Context, m *catalog.Method, params map[string]any) (_ *broker.Explanation, err error) {
+func (a *app) explainAlone(ctx context.Context, m *catalog.Method, params map[string]any, o order) (_ *broker.Explanation, err error) {
 	e, err := a.engine()
 	if err != nil {
 		return nil, err
@@ -64,18 +90,18 @@ func (a *app) explainAlone(ctx context.Context, m *catalog.Method, params map[st
 	if err != nil {
 		return nil, usage("the params are not JSON: %v", err)
 	}
-	return explain(ctx, e.broker.Connect(localUser(), broker.Bound), m, data)
+	return explain(ctx, e.broker.Connect(o.principal(), broker.Bound), m, data, o.Without...)
 }
 
-func explain(ctx context.Context, who *broker.Caller, m *catalog.Method, params []byte) (*broker.Explanation, error) {
+func explain(ctx context.Context, who *broker.Caller, m *catalog.Method, params []byte, without ...string) (*broker.Explanation, error) {
 	req := m.NewRequest()
 	if err := wire.Unmarshal(params, req); err != nil {
 		return nil, err
 	}
-	return who.Broker().Explain(ctx, who, m, req)
+	return who.Broker().Explain(ctx, who, m, req, without...)
 }
 
-func (a *app) explainByDaemon(ctx context.Context, m *catalog.Method, params map[string]any) (*broker.Explanation, error) {
+func (a *app) explainByDaemon(ctx context.Context, m *catalog.Method, params map[string]any, o order) (*broker.Explanation, error) {
 	l, err := a.connect(ctx)
 	if err != nil {
 		return nil, err
@@ -94,7 +120,9 @@ func (a *app) explainByDaemon(ctx context.Context, m *catalog.Method, params map
 	if err != nil {
 		return nil, err
 	}
-	r, err := command(ctx, t.socket, order{Do: doExplain, Method: m.Name, Params: data, TimeoutMS: catalog.DefaultTimeout.Milliseconds()})
+	r, err := command(ctx, t.socket, order{
+		Do: doExplain, Method: m.Name, Params: data, TimeoutMS: catalog.DefaultTimeout.Milliseconds(), Client: o.Client, Without: o.Without,
+	})
 	return r.Route, err
 }
 
@@ -118,31 +146,58 @@ func (a *app) printRoute(x *broker.Explanation) error {
 	return nil
 }
 
+// routeWidth is how wide an explanation is at most.
+const routeWidth = 80
+
 func (a *app) writeRoute(indent string, x *broker.Explanation) {
 	switch {
 	case x.Denied != nil:
-		fmt.Fprintf(a.out, "%s%s denied: %s\n", indent, a.paint(a.out, red, "✗"), x.Denied.Message)
-		if x.Denied.Rule != "" {
-			fmt.Fprintf(a.out, "%s  rule %s, %s\n", indent, x.Denied.Rule, x.Denied.Where)
+		a.wrapped(indent+a.paint(a.out, red, "✗")+" ", indent+"  ", "denied: "+x.Denied.Message)
+		if x.Denied.Where != "" {
+			a.wrapped(indent+"  ", indent+"  ", x.Denied.Where)
 		}
 	case x.Provider == "":
-		fmt.Fprintf(a.out, "%s%s %s\n", indent, a.paint(a.out, red, "✗"), x.Why)
+		a.wrapped(indent+a.paint(a.out, red, "✗")+" ", indent+"  ", x.Why)
 	default:
-		fmt.Fprintf(a.out, "%s%s %s → %s: %s\n", indent, a.paint(a.out, green, "✓"), x.Method, a.paint(a.out, bold, x.Provider), x.Why)
+		a.wrapped(indent+a.paint(a.out, green, "✓")+" ", indent+"  ", x.Method+" → "+x.Provider+": "+x.Why)
 	}
 	for i, c := range x.Candidates {
-		switch {
-		case c.Kept:
-			fmt.Fprintf(a.out, "%s  %d. %s\n", indent, i+1, c.Browser)
+		name := c.Browser
+		if !strings.Contains(strings.ToLower(name), strings.ToLower(c.Provider)) {
+			name = c.Provider + ", " + c.Browser
+		}
+		if c.Kept {
+			fmt.Fprintf(a.out, "%s  %d. %s\n", indent, i+1, name)
 			for _, w := range c.Warnings {
-				fmt.Fprintf(a.out, "%s     %s\n", indent, a.paint(a.out, yellow, w))
+				a.wrapped(indent+"     ", indent+"     ", w)
 			}
-		default:
-			fmt.Fprintf(a.out, "%s  %s %s", indent, a.paint(a.out, dim, "-"), c.Browser)
-			for j, r := range c.Reasons {
-				fmt.Fprintf(a.out, "%s %s", map[bool]string{true: ":", false: ";"}[j == 0], r.Message)
+			continue
+		}
+		fmt.Fprintf(a.out, "%s  %s %s\n", indent, a.paint(a.out, dim, "-"), name)
+		for _, r := range c.Reasons {
+			text := r.Message
+			if r.Where != "" {
+				text += " (" + r.Where + ")"
 			}
-			fmt.Fprintln(a.out)
+			a.wrapped(indent+"     ", indent+"     ", text)
 		}
 	}
+}
+
+// wrapped prints words in lines of at most 80 columns; one that is longer, such as a path, stands alone.
+func (a *app) wrapped(first, next, text string) {
+	line, width := first, utf8.RuneCountInString(next)
+	empty := true
+	for _, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		if !empty && width+1+n > routeWidth {
+			fmt.Fprintln(a.out, line)
+			line, width, empty = next, utf8.RuneCountInString(next), true
+		}
+		if !empty {
+			line, width = line+" ", width+1
+		}
+		line, width, empty = line+word, width+n, false
+	}
+	fmt.Fprintln(a.out, line)
 }

@@ -8,7 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/droverhq/drover/plugins/host"
 	"github.com/droverhq/drover/policy"
+	"github.com/droverhq/drover/proto/catalog"
 	"github.com/droverhq/drover/proto/fault"
 )
 
@@ -30,15 +32,39 @@ func (a *app) loadConfig() (*policy.Config, error) {
 	case err != nil:
 		return nil, fault.New(fault.InvalidRequest, "the config file cannot be read: %v", err).Cause(err)
 	}
-	cfg, err := policy.Load(file, src)
+	cfg, err := policy.LoadWith(file, src, knownNames())
 	if err != nil {
-		return nil, fault.New(fault.InvalidRequest, "the config is refused\n%s", err).Reason("config_invalid").Field("config").Cause(err)
+		e := fault.New(fault.InvalidRequest, "the config is refused\n%s", err).Reason("config_invalid").Field("config").Cause(err)
+		if wrong := (*policy.LoadError)(nil); errors.As(err, &wrong) {
+			e.With("mistakes", mistakes(wrong))
+		}
+		return nil, e
 	}
 	return cfg, nil
 }
 
+// knownNames are the methods and features of the protocol, and the provider binaries that are found.
+func knownNames() policy.Known {
+	k := policy.Known{Features: catalog.Features()}
+	for _, m := range catalog.All() {
+		k.Methods = append(k.Methods, m.Name)
+	}
+	for _, f := range host.Find() {
+		k.Plugins = append(k.Plugins, f.Name)
+	}
+	return k
+}
+
+func mistakes(e *policy.LoadError) []map[string]any {
+	var out []map[string]any
+	for _, m := range e.Mistakes() {
+		out = append(out, map[string]any{"file": m.File, "line": m.Line, "column": m.Column, "summary": m.Summary, "detail": m.Detail})
+	}
+	return out
+}
+
 func (a *app) policyCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "policy", Short: "Check the config file", GroupID: groupAdmin, RunE: a.group, Args: cobra.ArbitraryArgs}
+	cmd := &cobra.Command{Use: "policy", Short: "Check, test and reload the config file", GroupID: groupAdmin, RunE: a.group, Args: cobra.ArbitraryArgs}
 	cmd.AddCommand(&cobra.Command{
 		Use: "validate [FILE]", Short: "Read a config file and tell every mistake in it with its place", Args: exact(0, 1, ""),
 		Long: "Read a config file and tell every mistake in it with its place. Nothing is started or changed, and no daemon is asked.",
@@ -60,5 +86,6 @@ func (a *app) policyCommand() *cobra.Command {
 			return nil
 		},
 	})
+	cmd.AddCommand(a.policyFormat(), a.policyTest(), a.policyDiff(), a.policyReload())
 	return cmd
 }

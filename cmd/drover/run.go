@@ -14,6 +14,7 @@ import (
 	"github.com/droverhq/drover/broker"
 	"github.com/droverhq/drover/broker/face/door"
 	"github.com/droverhq/drover/broker/face/envelope"
+	"github.com/droverhq/drover/policy"
 	"github.com/droverhq/drover/proto/catalog"
 	"github.com/droverhq/drover/proto/fault"
 )
@@ -184,7 +185,9 @@ func (d *daemon) watch(ctx context.Context) {
 			return
 		case <-hup:
 			tick.Stop()
-			d.reload()
+			if err := d.reload(); err != nil {
+				d.log.Error("config refused, the old one stays in force", "error", fault.From(err).Message)
+			}
 		case <-tick.C:
 			if d.opts.auto && d.use.idle() >= exit && d.engine.sessions(ctx) == 0 {
 				d.end(errIdle)
@@ -195,11 +198,12 @@ func (d *daemon) watch(ctx context.Context) {
 }
 
 // reload reads the config again. A wrong one is refused, and the old one stays in force.
-func (d *daemon) reload() {
+func (d *daemon) reload() error {
+	d.reloads.Lock()
+	defer d.reloads.Unlock()
 	cfg, err := d.app.loadConfig()
 	if err != nil {
-		d.log.Error("config refused, the old one stays in force", "error", fault.From(err).Message)
-		return
+		return err
 	}
 	d.mu.Lock()
 	old := d.conf
@@ -211,6 +215,7 @@ func (d *daemon) reload() {
 		d.log.Warn("addresses change with the next start only")
 	}
 	d.log.Info("config reloaded", "file", cfg.File, "sha256", cfg.Hash)
+	return nil
 }
 
 // carry answers a control request.
@@ -235,8 +240,19 @@ func (d *daemon) carry(ctx context.Context, o order) (reply, error) {
 		if !ok {
 			return reply{}, fault.New(fault.UnsupportedMethod, "there is no method %q", o.Method)
 		}
-		x, err := explain(ctx, d.engine.broker.Connect(localUser(), broker.Unbound), m, o.Params)
+		x, err := explain(ctx, d.engine.broker.Connect(o.principal(), broker.Unbound), m, o.Params, o.Without...)
 		return reply{Route: x}, err
+	case doReload:
+		if err := d.reload(); err != nil {
+			return reply{}, err
+		}
+		return reply{Info: d.info(ctx)}, nil
+	case doDiff:
+		cfg, err := d.app.loadConfig()
+		if err != nil {
+			return reply{}, err
+		}
+		return reply{Diff: d.engine.broker.Diff(policy.New(cfg)), Info: d.info(ctx)}, nil
 	case doDrain, doRestart:
 		s, err := d.engine.supervisor(o.Provider)
 		if err != nil {

@@ -88,6 +88,8 @@ type daemon struct {
 	mu   sync.Mutex // over config
 	conf *policy.Config
 
+	reloads sync.Mutex // one after another
+
 	end context.CancelCauseFunc // begins the end
 }
 
