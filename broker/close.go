@@ -55,7 +55,7 @@ func (b *Broker) end(ctx context.Context, s *session, reason string) (*browserv1
 	}))
 	ctx, cancel := context.WithTimeout(ctx, closeWait)
 	defer cancel()
-	resp, err := s.life.Call(ctx, closeMethod, &browserv1.CloseSessionRequest{SessionId: s.native})
+	resp, err := b.pass(ctx, s.life, closeMethod, &browserv1.CloseSessionRequest{SessionId: s.native})
 	switch fault.CodeOf(err) {
 	case 0:
 	case fault.SessionNotFound, fault.BrowserNotRunning:

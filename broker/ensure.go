@@ -117,7 +117,7 @@ func (b *Broker) again(ctx context.Context, c *call, s *session, ask *browserv1.
 	}
 	setTimeout(down, c.until)
 	c.sent = true
-	resp, err := s.life.Call(ctx, ensureMethod, down)
+	resp, err := b.pass(ctx, s.life, ensureMethod, down)
 	if err != nil {
 		return nil, b.sessionFault(ctx, s, err)
 	}
@@ -283,7 +283,7 @@ func (b *Broker) start(ctx context.Context, c *call, k *Candidate, s *session) (
 	down := proto.CloneOf(s.down)
 	setTimeout(down, c.until)
 	c.sent = true
-	resp, err := life.Call(ctx, ensureMethod, down)
+	resp, err := b.pass(ctx, life, ensureMethod, down)
 	if err != nil {
 		var gone *fault.Error
 		if errors.As(context.Cause(ctx), &gone) {

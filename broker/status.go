@@ -272,7 +272,7 @@ func (b *Broker) ask(ctx context.Context, c *call, row *Row) (proto.Message, err
 	catalog.SetProviderID(req, "")
 	setTimeout(req, c.until)
 	c.sent = true
-	resp, err := life.Call(ctx, c.method, req)
+	resp, err := b.pass(ctx, life, c.method, req)
 	if err != nil && context.Cause(ctx) != nil {
 		return nil, context.Cause(ctx)
 	}
