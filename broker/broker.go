@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/droverhq/drover/broker/egress"
 	"github.com/droverhq/drover/broker/trace"
 	"github.com/droverhq/drover/policy"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
@@ -45,6 +46,8 @@ type Options struct {
 	Tracer *trace.Tracer
 	// Version is the program's version, which provider.describe tells.
 	Version string
+	// Resolve gives the addresses of host names for guards; nil for the system's resolver.
+	Resolve egress.Resolve
 	// Audit gets every call that ended; nil for none. It must not wait.
 	Audit func(Entry)
 }
@@ -68,6 +71,7 @@ type Broker struct {
 	health   health
 	recent   recent
 	audit    func(Entry)
+	resolve  egress.Resolve
 
 	ctx    context.Context // ends with the broker
 	cancel context.CancelCauseFunc
@@ -106,7 +110,7 @@ func New(o Options) *Broker {
 	b := &Broker{
 		log: o.Logger, version: o.Version, meter: newMeter(), tracer: o.Tracer, sessions: newSessions(),
 		hub: hub{subs: map[*Subscription]struct{}{}}, lives: lives{known: map[Provider]struct{}{}},
-		calls: calls{byID: map[string]*call{}}, quotas: quotas{byOwner: map[string]*quota{}}, health: newHealth(), audit: o.Audit,
+		calls: calls{byID: map[string]*call{}}, quotas: quotas{byOwner: map[string]*quota{}}, health: newHealth(), audit: o.Audit, resolve: o.Resolve,
 	}
 	if b.log == nil {
 		b.log = hclog.NewNullLogger()
@@ -268,7 +272,11 @@ func (b *Broker) inLane(ctx context.Context, c *call, s *session, send func(cont
 	}
 	page := catalog.PageID(c.req)
 	c.sent = true
+	began := time.Now()
 	resp, err := send(ctx)
+	if refusal := s.refused(c, began, resp, err); refusal != nil {
+		return nil, refusal
+	}
 	if err != nil {
 		return nil, b.sessionFault(ctx, s, err)
 	}
@@ -306,14 +314,18 @@ func (b *Broker) allow(c *call, s *session, row *Row, custom string) error {
 			c.url = bare(u)
 		}
 	}
-	return b.decide(c, f)
+	return b.decide(c, s, f)
 }
 
 // decide asks the policy, and notes what it decided by.
-func (b *Broker) decide(c *call, f policy.Facts) error {
+func (b *Broker) decide(c *call, s *session, f policy.Facts) error {
 	d := b.policy.Load().Decide(f)
 	b.recent.add(f)
 	c.decided(&d)
+	if d.Denied == nil && s != nil && s.proxy == nil && d.Reach.Contained() && c.method.Name != closeMethod.Name {
+		return fault.New(fault.PermissionDenied, "a guard holds for the session now, and it was made without one").Reason(policy.ReasonPolicy).
+			Hint("close it and ensure it again")
+	}
 	return denied(d.Denied)
 }
 

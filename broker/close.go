@@ -44,6 +44,7 @@ func (b *Broker) end(ctx context.Context, s *session, reason string) (*browserv1
 	lost := s.lost != nil
 	s.mu.Unlock()
 	b.sessions.remove(s)
+	defer s.leave()
 	s.cancel(fault.New(fault.SessionNotFound, "the session %q was closed", s.id).Field("session_id"))
 	done := &browserv1.CloseSessionResponse{Closed: true, Disposition: browserv1.Disposition_DISPOSITION_CLOSED}
 	if lost {

@@ -117,7 +117,7 @@ func (b *Broker) again(ctx context.Context, c *call, s *session, ask *browserv1.
 	}
 	setTimeout(down, c.until)
 	c.sent = true
-	resp, err := b.pass(ctx, s.life, ensureMethod, down)
+	resp, err := b.pass(s.outward(ctx), s.life, ensureMethod, down)
 	if err != nil {
 		return nil, b.sessionFault(ctx, s, err)
 	}
@@ -200,7 +200,7 @@ func (b *Broker) create(ctx context.Context, c *call, ask *browserv1.EnsureSessi
 	var failures []error
 	for _, k := range route.Kept {
 		c.provider = k.Provider
-		s, warnings, err := b.make(ctx, c, k, ask)
+		s, warnings, err := b.make(ctx, c, k, ask, &route.decision)
 		b.made(k.Provider, err)
 		if err == nil {
 			for i, f := range failures {
@@ -249,18 +249,22 @@ func passesOn(err error) bool {
 }
 
 // make makes a session with one candidate. A process that ends meanwhile is started once more.
-func (b *Broker) make(ctx context.Context, c *call, k *Candidate, ask *browserv1.EnsureSessionRequest) (*session, []*browserv1.Warning, error) {
+func (b *Broker) make(ctx context.Context, c *call, k *Candidate, ask *browserv1.EnsureSessionRequest, d *policy.Decision) (*session, []*browserv1.Warning, error) {
 	s := &session{id: newSessionID(), owner: c.who.Principal.ID, who: c.who.Principal, client: ask.GetClientSessionId(), ask: ask, made: time.Now(), released: make(chan struct{})}
 	s.down = proto.CloneOf(ask)
 	s.down.ClientSessionId, s.down.ProviderId, s.down.BrowserPreference = s.id, nil, proto.String(k.word())
 	if ask.GetPersist() {
 		s.down.ClientSessionId = profileName(name{s.owner, s.client})
 	}
+	if err := b.contain(s, d); err != nil {
+		return nil, nil, err
+	}
 	answer, err := b.start(ctx, c, k, s)
 	if fault.ReasonOf(err) == "provider_exited" && ctx.Err() == nil {
 		answer, err = b.start(ctx, c, k, s)
 	}
 	if err != nil {
+		s.leave()
 		return nil, nil, err
 	}
 	warnings := answer.GetWarnings()
@@ -283,7 +287,7 @@ func (b *Broker) start(ctx context.Context, c *call, k *Candidate, s *session) (
 	down := proto.CloneOf(s.down)
 	setTimeout(down, c.until)
 	c.sent = true
-	resp, err := b.pass(ctx, life, ensureMethod, down)
+	resp, err := b.pass(s.outward(ctx), life, ensureMethod, down)
 	if err != nil {
 		var gone *fault.Error
 		if errors.As(context.Cause(ctx), &gone) {

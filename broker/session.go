@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/droverhq/drover/broker/egress"
 	"github.com/droverhq/drover/policy"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/fault"
@@ -33,6 +34,8 @@ type session struct {
 	seat   policy.Candidate // its provider, with the one browser that it has
 	lacks  []string         // methods that the provider lacks with this browser
 	made   time.Time
+
+	proxy *egress.Proxy // by which it reaches everything, where a guard holds
 
 	lane lane
 	// ctx ends, with a fault as its cause, when the session is lost or closed; calls under way end with it.

@@ -15,18 +15,7 @@ func (p *Policy) Decide(f Facts) Decision {
 	f.Client = p.config.Known(f.Client)
 	e := &evaluation{policy: p, facts: &f}
 	d := &e.out
-	for _, g := range p.config.Guards {
-		hold, err := e.holds(&g.when, nil, "", &noURL)
-		if err != nil {
-			return Decision{Denied: broken("guard", g.Name, g.Where, err)}
-		}
-		if hold {
-			if d.Reach == nil {
-				d.Reach = &Reach{}
-			}
-			d.Reach.guards = append(d.Reach.guards, g)
-		}
-	}
+	d.Reach = e.reach()
 	for _, u := range f.URLs {
 		if d.Denied = d.Reach.Judge(u); d.Denied != nil {
 			return *d
@@ -46,6 +35,26 @@ func (p *Policy) Decide(f Facts) Decision {
 		d.Denied = d.against(&f.Providers[0])
 	}
 	return *d
+}
+
+// Reach says what the guards let a session reach, by its client and session alone.
+func (p *Policy) Reach(f Facts) *Reach {
+	f.Client = p.config.Known(f.Client)
+	return (&evaluation{policy: p, facts: &f}).reach()
+}
+
+// reach gathers the guards that hold. One whose condition cannot be computed holds.
+func (e *evaluation) reach() *Reach {
+	var r *Reach
+	for _, g := range e.policy.config.Guards {
+		if hold, err := e.holds(&g.when, nil, "", &noURL); hold || err != nil {
+			if r == nil {
+				r = &Reach{}
+			}
+			r.guards = append(r.guards, g)
+		}
+	}
+	return r
 }
 
 // against makes a denial of what rules say against the one provider that there is.

@@ -26,6 +26,10 @@ func (p *Provider) browserFor(ctx context.Context, r *browserv1.EnsureSessionReq
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
+	egress := plugins.Egress(ctx)
+	if err := containable(egress, &want, warnings); err != nil {
+		return nil, err
+	}
 	if want.attach == browserv1.Attach_ATTACH_PREFER || want.attach == browserv1.Attach_ATTACH_REQUIRE {
 		b, err := p.attach(ctx)
 		if err == nil {
@@ -46,32 +50,39 @@ func (p *Provider) browserFor(ctx context.Context, r *browserv1.EnsureSessionReq
 	if err != nil {
 		return nil, err
 	}
+	key, more := found.path, []string(nil)
+	if egress != "" { // the browser's own traffic finds no way out; each session has its proxy
+		key, more = key+" contained", contained(nowhere)
+	}
 	if want.persist {
-		return p.startPersistent(ctx, found, r.GetClientSessionId())
+		if egress != "" {
+			more = contained(egress)
+		}
+		return p.startPersistent(ctx, found, r.GetClientSessionId(), more...)
 	}
 	p.mu.Lock()
-	b := p.shared[found.path]
+	b := p.shared[key]
 	p.mu.Unlock()
 	if b != nil && !b.gone() {
 		return b, nil
 	}
-	if b, err = p.start(ctx, found, "", nil); err != nil {
+	if b, err = p.start(ctx, found, "", nil, more...); err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
-	p.shared[found.path] = b
+	p.shared[key] = b
 	p.mu.Unlock()
 	return b, nil
 }
 
 // start starts a browser; dir is its profile, or "" for a temporary one. The browser lets go of the lock when it is gone.
-func (p *Provider) start(ctx context.Context, found product, dir string, lock *profileLock) (*browser, error) {
+func (p *Provider) start(ctx context.Context, found product, dir string, lock *profileLock, more ...string) (*browser, error) {
 	config := p.settings()
 	plugins.Progress(ctx, "starting_browser", "starting "+found.label)
 	p.mu.Lock()
 	runDir := p.host.GetRunDir()
 	p.mu.Unlock()
-	proc, conn, err := startProcess(found.path, config.arguments(), dir, runDir)
+	proc, conn, err := startProcess(found.path, append(config.arguments(), more...), dir, runDir)
 	if err != nil {
 		return nil, errStart(found, err.Error()).Cause(err)
 	}
@@ -124,7 +135,11 @@ func (p *Provider) openSession(ctx context.Context, b *browser, r *browserv1.Ens
 		s.viewport = &browserv1.Size{Width: defaultWidth, Height: defaultHeight}
 	}
 	if want.isolation != browserv1.Isolation_ISOLATION_SHARED && !b.persist {
-		res, err := ask(ctx, b, target.CreateBrowserContext, target.CreateBrowserContextParams{DisposeOnDetach: yes()})
+		params := target.CreateBrowserContextParams{DisposeOnDetach: yes()}
+		if at := plugins.Egress(ctx); at != "" {
+			params.ProxyServer, params.ProxyBypassList = "http://"+at, bypassNothing
+		}
+		res, err := ask(ctx, b, target.CreateBrowserContext, params)
 		if err != nil {
 			return nil, s.refused(ctx, err)
 		}

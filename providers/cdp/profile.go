@@ -17,7 +17,7 @@ import (
 type profileLock struct{ file *os.File }
 
 // startPersistent starts a browser on the profile that is kept for a client session. It belongs to that session alone.
-func (p *Provider) startPersistent(ctx context.Context, found product, client string) (*browser, error) {
+func (p *Provider) startPersistent(ctx context.Context, found product, client string, more ...string) (*browser, error) {
 	p.mu.Lock()
 	state := p.host.GetStateDir()
 	p.mu.Unlock()
@@ -34,7 +34,7 @@ func (p *Provider) startPersistent(ctx context.Context, found product, client st
 	if err != nil {
 		return nil, err
 	}
-	b, err := p.start(ctx, found, filepath.Join(dir, "profile"), lock)
+	b, err := p.start(ctx, found, filepath.Join(dir, "profile"), lock, more...)
 	if err != nil {
 		lock.release()
 	}

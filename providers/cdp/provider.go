@@ -57,7 +57,7 @@ func New() *plugins.Server {
 var features = []string{
 	"element_refs", "a11y_snapshot", "dom_snapshot", "html_snapshot", "full_page_screenshot", "attach_existing_browser",
 	"persistent_profile", "isolated_contexts", "js_eval", "network_observe", "console_observe", "file_upload",
-	"download_observe", "dialogs", "frames", "events", "input_trusted", "closed_shadow_roots",
+	"download_observe", "dialogs", "frames", "events", "input_trusted", "closed_shadow_roots", "containment_proxy",
 }
 
 // find gives a session and one of its pages; the active one when page is "".
