@@ -8,14 +8,17 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/droverhq/drover/broker"
 	"github.com/droverhq/drover/broker/face/door"
+	"github.com/droverhq/drover/broker/trace"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/fault"
 )
@@ -61,10 +64,10 @@ func (s *Server) Handler() http.Handler {
 	s.Door.Refuse = writeError
 	mux := http.NewServeMux()
 	guarded := func(pattern string, h http.Handler) { mux.Handle(pattern, s.Door.Guard(h)) }
-	guarded("POST /v1/call", http.HandlerFunc(s.call))
+	guarded("POST /v1/call", s.traced("POST /v1/call", s.call))
 	guarded("GET /v1/ws", http.HandlerFunc(s.socket))
 	guarded("GET /v1/events", http.HandlerFunc(s.events))
-	guarded("GET /v1/artifacts/{ref...}", http.HandlerFunc(s.artifact))
+	guarded("GET /v1/artifacts/{ref...}", s.traced("GET /v1/artifacts/{ref}", s.artifact))
 	guarded("GET /v1/openapi.json", http.HandlerFunc(s.describe))
 	guarded("GET /metrics", promhttp.HandlerFor(s.Broker.Metrics(), promhttp.HandlerOpts{}))
 	for path, h := range s.Mounts {
@@ -117,6 +120,17 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return nil
 	}
 	return fmt.Errorf("serve HTTP: %w", err)
+}
+
+// traced answers within a span that goes on with the trace that the request's headers name.
+func (s *Server) traced(route string, answer http.HandlerFunc) http.Handler {
+	method, path, _ := strings.Cut(route, " ")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, span := s.Broker.Tracer().Serve(trace.FromHeader(r.Context(), r.Header), route,
+			attribute.String("http.request.method", method), attribute.String("http.route", path))
+		defer span.End(nil) // how the call went is told by the spans within
+		answer(w, r.WithContext(ctx))
+	})
 }
 
 // call answers one envelope in one body.

@@ -5,6 +5,7 @@ import (
 	"net"
 	"strings"
 
+	"go.opentelemetry.io/otel/attribute"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/droverhq/drover/broker"
 	"github.com/droverhq/drover/broker/face/door"
+	"github.com/droverhq/drover/broker/trace"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/catalog"
 	"github.com/droverhq/drover/proto/fault"
@@ -125,5 +127,8 @@ func (s *Server) call(ctx context.Context, m *catalog.Method, req proto.Message)
 		return nil, fault.New(fault.UnsupportedMethod, "%s is for connections that carry lines", m.Name).
 			Hint("gRPC has EventService.WatchEvents, and cancels a call by ending it")
 	}
-	return s.o.Broker.Connect(who, broker.Unbound).Call(ctx, m, req)
+	ctx, span := s.o.Broker.Tracer().Serve(trace.FromMetadata(ctx), strings.TrimPrefix(m.Path, "/"), attribute.String("rpc.system.name", "grpc"))
+	resp, err := s.o.Broker.Connect(who, broker.Unbound).Call(ctx, m, req)
+	span.End(err)
+	return resp, err
 }

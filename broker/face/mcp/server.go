@@ -9,8 +9,10 @@ import (
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/droverhq/drover/broker"
+	"github.com/droverhq/drover/broker/trace"
 	"github.com/droverhq/drover/proto/fault"
 )
 
@@ -76,11 +78,23 @@ func (s *server) handler(t *tool) mcp.ToolHandler {
 		if err != nil {
 			return r.fail(err), nil
 		}
-		if err := c.answer(ctx, t, req, r); err != nil {
+		ctx, span := s.span(ctx, t, req)
+		err = c.answer(ctx, t, req, r)
+		span.End(err)
+		if err != nil {
 			return r.fail(err), nil
 		}
 		return r.result(), nil
 	}
+}
+
+// span starts the span of a tool call, which goes on with the trace that the request's _meta names, or its HTTP headers.
+func (s *server) span(ctx context.Context, t *tool, req *mcp.CallToolRequest) (context.Context, *trace.Span) {
+	if req.Extra != nil {
+		ctx = trace.FromHeader(ctx, req.Extra.Header)
+	}
+	return s.face.o.Broker.Tracer().Serve(trace.FromMeta(ctx, req.Params.Meta), "tools/call "+t.name,
+		attribute.String("mcp.method.name", "tools/call"), attribute.String("gen_ai.operation.name", "execute_tool"), attribute.String("gen_ai.tool.name", t.name))
 }
 
 // client gives what is kept of a connection. An MCP session over HTTP gets its own at its first call, which goes with it;
