@@ -187,9 +187,10 @@ func (s *session) setUp(ctx context.Context) error {
 	}
 	if s.user != defaultUser {
 		group.Go(func() error {
-			_, err := do(ctx, s.b.conn, scriptPreload, preloadParams{
+			res, err := do(ctx, s.b.conn, scriptPreload, preloadParams{
 				Function: "() => {" + s.engine.Script() + "}", Sandbox: sandbox, UserContexts: []string{s.user},
 			})
+			s.preload = res.Script
 			return err
 		})
 	}

@@ -15,7 +15,7 @@ const formPage = `<!doctype html><html lang="en"><title>Form</title>
 func TestMainJob(t *testing.T) {
 	for _, family := range []string{familyFirefox, familyChromium} {
 		t.Run(family, func(t *testing.T) {
-			r := newRig(t, nil)
+			r := common.use(t)
 			base := site(t, map[string]string{"/": formPage, "/next": "<title>Next page</title><h1>There</h1>"})
 			u := r.session("main", prefer(family))
 			if u.info.GetDefaultPageId() == "" || !u.info.GetCreated() || u.info.GetBrowserFamily() != family {

@@ -2,6 +2,7 @@ package bidi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -133,6 +135,11 @@ func (r *rig) session(name string, set ...func(*browserv1.EnsureSessionRequest))
 		f(req)
 	}
 	resp := ask[*browserv1.EnsureSessionResponse](r, req)
+	r.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = callAny(ctx, r.srv, &browserv1.CloseSessionRequest{SessionId: resp.GetSessionId()}) // The test may have closed it.
+	})
 	return &user{rig: r, id: resp.GetSessionId(), info: resp}
 }
 
@@ -251,4 +258,70 @@ func (u *user) send(method string, params map[string]any) (*structpb.Value, erro
 	defer cancel()
 	resp, err := u.srv.Custom(ctx, &browserv1.CustomRequest{SessionId: u.id, Method: "bidi.send", Params: body})
 	return resp.GetResult(), err
+}
+
+// shared is a provider that tests use one after another, so that not each of them starts browsers.
+type shared struct {
+	once sync.Once
+	rig  *rig
+	dir  string
+	err  error
+}
+
+var common shared
+
+// use gives the shared provider to a test.
+func (s *shared) use(t *testing.T) *rig {
+	t.Helper()
+	s.once.Do(func() {
+		if s.dir, s.err = os.MkdirTemp("", "drover-bidi-test-"); s.err != nil {
+			return
+		}
+		r := &rig{srv: New(), run: filepath.Join(s.dir, "run"), state: filepath.Join(s.dir, "state"), upload: filepath.Join(s.dir, "upload")}
+		for _, dir := range []string{r.run, r.state, r.upload} {
+			s.err = errors.Join(s.err, os.Mkdir(dir, 0o700))
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		s.err = errors.Join(s.err, callAny(ctx, r.srv, &browserv1.ConfigureRequest{Host: &browserv1.HostSettings{
+			RunDir: r.run, StateDir: r.state, UploadDirs: []string{r.upload}, BrokerPid: int32(os.Getpid()),
+		}}))
+		s.rig = r
+	})
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	mine := *s.rig
+	mine.t = t
+	return &mine
+}
+
+// end closes the shared provider; nothing of it may be left.
+func (s *shared) end() error {
+	if s.rig == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	s.rig.srv.Close(ctx)
+	var err error
+	if left := processesOf(s.dir); len(left) > 0 {
+		err = fmt.Errorf("processes are left: %v", left)
+	}
+	entries, reading := os.ReadDir(s.rig.run)
+	if reading != nil || len(entries) > 0 {
+		err = errors.Join(err, reading, fmt.Errorf("the run folder holds %v", entries))
+	}
+	return errors.Join(err, os.RemoveAll(s.dir))
+}
+
+// ensureID gives the id of a session, outside of a test.
+func ensureID(b *testing.B, s *plugins.Server, name, family string) string {
+	b.Helper()
+	m, _ := catalog.ByRequest(&browserv1.EnsureSessionRequest{})
+	resp, err := s.Call(b.Context(), m, &browserv1.EnsureSessionRequest{ClientSessionId: name, BrowserPreference: &family})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return resp.(*browserv1.EnsureSessionResponse).GetSessionId()
 }

@@ -37,7 +37,10 @@ func TestNavigationStates(t *testing.T) {
 			}
 		}
 		u.open(base + "/script")
-		eventually(t, "the redirect of the script", func() bool { return u.eval("document.title") == `"B"` })
+		ask[*browserv1.WaitResponse](r, &browserv1.WaitRequest{SessionId: u.id, UrlMatches: ptr(base + "/b"), NavigationComplete: true})
+		if got := u.eval("document.title"); got != `"B"` {
+			t.Errorf("the redirect of the script led to %s", got)
+		}
 		began := time.Now()
 		fails(r, &browserv1.OpenRequest{SessionId: u.id, Url: base + "/slow", TimeoutMs: ptr(int32(800))}, fault.NavigationTimeout, "deadline_exceeded")
 		fails(r, &browserv1.OpenRequest{SessionId: u.id, Url: base + "/never", TimeoutMs: ptr(int32(800))}, fault.NavigationTimeout, "deadline_exceeded")
@@ -115,7 +118,10 @@ func TestDialogs(t *testing.T) {
 		}
 		u.open(base + "/b")
 		answer(browserv1.DialogAction_DIALOG_ACTION_ACCEPT, nil)
-		eventually(t, "the page that was left for", func() bool { return u.eval("document.title") == `"B"` })
+		left := ask[*browserv1.WaitResponse](r, &browserv1.WaitRequest{SessionId: u.id, UrlMatches: ptr(base + "/b"), NavigationComplete: true})
+		if !left.GetSatisfied() {
+			t.Errorf("leaving ended at %v", left)
+		}
 	})
 }
 

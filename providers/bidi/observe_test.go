@@ -190,7 +190,7 @@ func TestDownloadsAndUploads(t *testing.T) {
 
 // Custom methods reach the session's own pages alone, and an extension that is installed runs.
 func TestCustomMethods(t *testing.T) {
-	each(t, func(t *testing.T, r *rig, family string) {
+	eachOwn(t, func(t *testing.T, r *rig, family string) {
 		base := site(t, map[string]string{"/": formPage})
 		u, other := r.session("mine", prefer(family)), r.session("other", prefer(family))
 		u.open(base + "/")

@@ -112,7 +112,7 @@ func (p *process) clean() {
 		if err := os.RemoveAll(p.temp); err == nil {
 			return
 		}
-		time.Sleep(25 * time.Millisecond)
+		<-time.After(25 * time.Millisecond)
 	}
 }
 

@@ -20,8 +20,16 @@ import (
 // families are the two that every fact is checked on.
 var families = []string{familyFirefox, familyChromium}
 
-// each runs a test on both families, each with a provider of its own.
+// each runs a test on both families, with the provider that tests share.
 func each(t *testing.T, fn func(*testing.T, *rig, string)) {
+	t.Helper()
+	for _, family := range families {
+		t.Run(family, func(t *testing.T) { fn(t, common.use(t), family) })
+	}
+}
+
+// eachOwn is each for a test that ends browsers or changes them, with a provider of its own.
+func eachOwn(t *testing.T, fn func(*testing.T, *rig, string)) {
 	t.Helper()
 	for _, family := range families {
 		t.Run(family, func(t *testing.T) { fn(t, newRig(t, nil), family) })
@@ -49,7 +57,7 @@ func mainProcess(t *testing.T, run, family string) int {
 
 // A browser that is killed ends the call in flight at once, and the next ensure starts another.
 func TestBrowserKilled(t *testing.T) {
-	each(t, func(t *testing.T, r *rig, family string) {
+	eachOwn(t, func(t *testing.T, r *rig, family string) {
 		base := site(t, map[string]string{"/": formPage})
 		u := r.session("killed", prefer(family))
 		u.open(base + "/")
@@ -80,7 +88,7 @@ func TestBrowserKilled(t *testing.T) {
 
 // A page whose process ends says so at once, also to the call that was under way, and can be loaded again.
 func TestPageCrashed(t *testing.T) {
-	each(t, func(t *testing.T, r *rig, family string) {
+	eachOwn(t, func(t *testing.T, r *rig, family string) {
 		base := site(t, map[string]string{"/": formPage})
 		u := r.session("crashed", prefer(family))
 		u.open(base + "/")

@@ -2,6 +2,8 @@ package bidi
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +14,19 @@ import (
 	"github.com/droverhq/drover/proto/fault"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain ends what the tests shared, and looks for what is left.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := common.end(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
 
 // Firefox is offered first, each browser with its version, and verify really drives one.
 func TestDescribeStatusVerify(t *testing.T) {
@@ -75,7 +89,7 @@ func TestNotThere(t *testing.T) {
 // A kept profile is there again for the same client session, and for nobody else meanwhile.
 func TestPersist(t *testing.T) {
 	keep := func(r *browserv1.EnsureSessionRequest) { r.Persist = ptr(true) }
-	each(t, func(t *testing.T, r *rig, family string) {
+	eachOwn(t, func(t *testing.T, r *rig, family string) {
 		base := site(t, map[string]string{"/": formPage})
 		u := r.session("kept", prefer(family), keep)
 		u.open(base + "/")

@@ -21,14 +21,15 @@ const defaultUser = "default"
 // session is one scope of browsing: a user context with its pages, downloads and artifacts. What changes is guarded by its
 // browser's mu.
 type session struct {
-	p      *Provider
-	b      *browser
-	id     string
-	client string
-	demand demand
-	user   string // its user context
-	engine *inpage.Session
-	files  shelf.Shelf
+	p       *Provider
+	b       *browser
+	id      string
+	client  string
+	demand  demand
+	user    string // its user context
+	preload string // the script that installs the engine there
+	engine  *inpage.Session
+	files   shelf.Shelf
 
 	pages     []*page // in the order they were opened
 	active    *page
@@ -207,6 +208,9 @@ func (s *session) end(ctx context.Context) {
 	case b.persist:
 		b.close(ctx)
 	case s.user != defaultUser:
+		if s.preload != "" {
+			_, _ = do(ctx, b.conn, scriptUnload, preloadResult{s.preload}) // It would stay with the browser.
+		}
 		// Closing a user context leaves its pages no word, dialogs included.
 		_, _ = do(ctx, b.conn, browserRemoveUserContext, userContext{s.user})
 	default:

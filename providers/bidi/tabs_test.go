@@ -15,7 +15,7 @@ const openerPage = `<!doctype html><title>Opener</title><button onclick="window.
 func TestPopups(t *testing.T) {
 	for _, family := range []string{familyFirefox, familyChromium} {
 		t.Run(family, func(t *testing.T) {
-			r := newRig(t, nil)
+			r := common.use(t)
 			base := site(t, map[string]string{"/": openerPage, "/popup": `<title>Popup</title><button onclick="window.close()">Close</button>`})
 			u := r.session("popups", prefer(family))
 			u.open(base + "/")
