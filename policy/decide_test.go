@@ -43,7 +43,8 @@ rule "pdf" {
   require = ["pdf"]
 }`)
 	all := []Candidate{
-		{ID: "a", Plugin: "cdp", Families: []string{"chromium"}}, {ID: "b", Plugin: "bidi", Families: []string{"firefox", "chromium"}},
+		{ID: "a", Plugin: "cdp", Families: []string{"chromium"}},
+		{ID: "b", Plugin: "bidi", Families: []string{"firefox", "chromium"}},
 		{ID: "c", Plugin: "bidi", Families: []string{"firefox"}, Features: []string{"pdf"}},
 	}
 	d := p.Decide(Facts{Method: "session.ensure", Providers: all})

@@ -307,8 +307,10 @@ func parseOne(fd protoreflect.FieldDescriptor, word string) (any, error) {
 		if strings.HasSuffix(string(fd.Name()), "ref") || strings.Contains(string(fd.Name()), "_ref_") {
 			return strings.TrimPrefix(word, "@"), nil
 		}
+		return word, nil
+	default:
+		return word, nil
 	}
-	return word, nil
 }
 
 func parseMessage(md protoreflect.MessageDescriptor, word string) (any, error) {

@@ -62,12 +62,14 @@ func collect(file []byte, out map[string][]byte) {
 						path = data
 					case commentOfLocation:
 						text = data
+					default:
 					}
 				})
 				if len(text) > 0 {
 					out[name+"\x00"+string(path)] = text
 				}
 			})
+		default:
 		}
 	})
 }

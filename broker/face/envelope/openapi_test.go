@@ -3,6 +3,7 @@ package envelope
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,7 +20,7 @@ func (w *web) openAPI() node {
 	w.t.Helper()
 	resp, body := w.raw(strings.Replace(routes["openapi"], "HEADERS", "Host: {HOST}\n"+auth, 1))
 	var doc node
-	if err := json.Unmarshal([]byte(body), &doc); err != nil || resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "application/json" {
+	if err := json.Unmarshal([]byte(body), &doc); err != nil || resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "application/json" {
 		w.t.Fatalf("%d %v", resp.StatusCode, err)
 	}
 	return doc
@@ -178,7 +179,7 @@ func TestOpenAPICalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		resp, out := w.call(w.ann, tt.text)
-		if err := calls.Validate(msg); (err == nil) != tt.good || (resp.StatusCode == 200) != tt.good {
+		if err := calls.Validate(msg); (err == nil) != tt.good || (resp.StatusCode == http.StatusOK) != tt.good {
 			t.Errorf("%s: %d, the document says %v", tt.text, resp.StatusCode, err)
 		}
 		fits := answers

@@ -91,8 +91,8 @@ func TestEventStream(t *testing.T) {
 	}
 	native := w.fake.Native()
 	w.fake.Emit(dialogEvent(native, 1))
-	got := ""
-	for got = ": "; strings.HasPrefix(got, ": "); {
+	got := block(t, ann)
+	for strings.HasPrefix(got, ": ") {
 		got = block(t, ann)
 	}
 	if !strings.HasPrefix(got, "event: dialog.opened\ndata: {\"protocol_version\":") || strings.Count(got, "\n") != 2 || !strings.Contains(got, s) || strings.Contains(got, `"session_id":"`+native+`"`) {

@@ -112,8 +112,8 @@ func quiet(t *testing.T, all tracetest.SpanStubs, secrets ...string) {
 	for _, s := range all {
 		for _, kv := range s.Attributes {
 			for _, secret := range append(secrets, "shop.test", "4242", "secret") {
-				if strings.Contains(kv.Value.Emit(), secret) {
-					t.Errorf("%s tells %s=%s", s.Name, kv.Key, kv.Value.Emit())
+				if strings.Contains(kv.Value.String(), secret) {
+					t.Errorf("%s tells %s=%s", s.Name, kv.Key, kv.Value.String())
 				}
 			}
 		}
@@ -168,7 +168,7 @@ func TestTraceByHeader(t *testing.T) {
 		if sp.Name == "route" {
 			words := ""
 			for _, kv := range sp.Attributes {
-				words += string(kv.Key) + "=" + kv.Value.Emit() + " "
+				words += string(kv.Key) + "=" + kv.Value.String() + " "
 			}
 			if sp.Status.Description != "session_not_found" || !strings.Contains(words, "error.type=session_not_found") || !strings.Contains(words, "drover.method=page.open") {
 				t.Errorf("a failure tells %s %v", words, sp.Status)
