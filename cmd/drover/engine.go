@@ -31,7 +31,9 @@ type engine struct {
 	staging string // where commands put what is uploaded; empty where files are taken where they lie
 	run     *host.Run
 	digests *host.Digests
-	audit   *auditLog
+
+	telemetry *telemetry // nil where nothing is traced
+	audit     *auditLog
 
 	mu      sync.Mutex // over supervisors, during a reload
 	sources map[string]*source
@@ -68,7 +70,9 @@ func newEngine(o engineOptions) (*engine, error) {
 	}
 	e.digests = &host.Digests{File: filepath.Join(e.places.cache, "digests.json")}
 	e.audit = &auditLog{log: o.log}
+	e.telemetry = openTelemetry(o.log)
 	e.broker = broker.New(broker.Options{
+		Tracer: e.telemetry.tracer(),
 		Policy: policy.New(o.config), Logger: o.log.Named("broker"), Version: programVersion(), Audit: e.audit.write,
 	})
 	e.apply(o.config)
@@ -184,6 +188,7 @@ func (e *engine) supervisor(id string) (*host.Supervisor, error) {
 // close ends sessions, providers and everything that was made for them. Sessions have until ctx ends.
 func (e *engine) close(ctx context.Context) error {
 	e.broker.Close(ctx)
+	e.telemetry.close(e.log)
 	e.mu.Lock()
 	var all []*source
 	for _, s := range e.sources {
