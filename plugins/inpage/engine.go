@@ -12,7 +12,7 @@ var files embed.FS
 
 // parts are the files of the engine in the order in which they are joined.
 var parts = []string{
-	"head", "refs", "dom", "styles", "roles", "counters", "names", "states", "items", "outline", "snapshot",
+	"head", "refs", "dom", "styles", "roles", "counters", "names", "states", "items", "outline", "walk", "snapshot",
 	"target", "action", "scroll", "edit", "wait", "tail",
 }
 

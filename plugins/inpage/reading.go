@@ -29,14 +29,13 @@ type reading struct {
 	inner map[string]*reading
 }
 
-// rawNode is a node of the engine's snapshot; Children are indices.
+// rawNode is a node of the engine's snapshot; Children are indices. What is empty or does not hold is not said.
 type rawNode struct {
 	Role         string  `json:"role"`
 	Name         string  `json:"name"`
 	Text         string  `json:"text"`
 	Ref          string  `json:"ref"`
 	Actionable   bool    `json:"actionable"`
-	Enabled      bool    `json:"enabled"`
 	Children     []int   `json:"children"`
 	Value        *string `json:"value"`
 	Checked      string  `json:"checked"`

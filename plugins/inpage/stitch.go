@@ -185,7 +185,7 @@ func (n *rawNode) element() *browserv1.Element {
 		text = n.Name
 	}
 	return &browserv1.Element{
-		ElementRef: n.Ref, Role: n.Role, Name: n.Name, Text: text, Actionable: n.Actionable, Enabled: n.Enabled,
+		ElementRef: n.Ref, Role: n.Role, Name: n.Name, Text: text, Actionable: n.Actionable, Enabled: !n.Disabled,
 		SelectorHint: n.SelectorHint, Value: n.Value, Checked: tristate(n.Checked),
 	}
 }

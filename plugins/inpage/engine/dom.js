@@ -23,6 +23,8 @@
     const queryIn = root => nodeType(root) === 1 ? Element.prototype.querySelectorAll
       : nodeType(root) === 9 ? Document.prototype.querySelectorAll : DocumentFragment.prototype.querySelectorAll;
     const all = (root, css) => queryIn(root).call(root, css);
+    // byTag lists the elements of a tree by their tag. A document keeps such lists.
+    const byTag = (root, tag) => nodeType(root) === 9 ? Document.prototype.getElementsByTagName.call(root, tag) : all(root, tag);
     const rectOf = method(Element.prototype.getBoundingClientRect);
     const styleOf = (el, pseudo) => getComputedStyle(el, pseudo);
     const isElement = node => nodeType(node) === 1;
@@ -64,6 +66,9 @@
     const shadow = opener
       ? el => rootOf(el) ?? closedRoots.get(el) ?? (HOSTS.has(localName(el)) || localName(el).includes('-') ? opener(el) ?? null : null)
       : el => rootOf(el) ?? closedRoots.get(el) ?? null;
+
+    // mayHost says whether an element of this tag can have one at all.
+    const mayHost = name => HOSTS.has(name) || name.includes('-');
 
     // adopt makes a closed root part of the tree; adopt(host, null) says that the host has none.
     const adopt = (host, root) => { closedRoots.set(host, root ?? null); };
@@ -127,7 +132,7 @@
     // for every control, so the labels of a tree are gathered once.
     const gathered = memo(root => {
       const of = new Map();
-      for (const label of all(root, 'label')) {
+      for (const label of byTag(root, 'label')) {
         const control = label.control;
         if (!control) continue;
         const list = of.get(control);
@@ -137,6 +142,14 @@
     });
     const NONE = [];
     const labels = el => gathered(tree(el)).get(el) ?? NONE;
+
+    // bearers lists the elements of a tree that bear an attribute which changes more than themselves, in document order.
+    const BEARING = ['style', 'aria-owns', 'aria-labelledby'];
+    const bearers = memo(root => {
+      const out = Object.fromEntries(BEARING.map(a => [a, []]));
+      for (const el of all(root, BEARING.map(a => `[${a}]`).join(','))) for (const a of BEARING) if (hasAttribute(el, a)) out[a].push(el);
+      return out;
+    });
 
     // hosts lists the elements with a reachable shadow root below root, in document order.
     const hosts = root => {
@@ -198,7 +211,11 @@
       for (let n = el; n && n !== upTo; n = parentNode(n)) if (hasAttribute(n, 'hidden') || n.style?.display === 'none') return true;
       return false;
     };
-    const look = memo(measure);
+    // unveiled tells for the rest of a frozen time that no style sheet speaks of visibility: what has a box is seen then.
+    let plain = false;
+    onThaw(() => { plain = false; });
+    const unveiled = () => { plain = frozenNow; };
+    const look = memo(el => plain && boxed(el) ? 2 : measure(el));
     // boxed is the quick half of look: it has a box of its own.
     const boxed = el => check !== undefined && check(el);
 
@@ -306,7 +323,7 @@
     }));
 
     return {
-      text, labels, custom, closedCandidates, closedSigns, children, parent, contains, shadow, adopt, assigned, queryAll, frozen, memo, onThaw, still, look, measure, boxed, rendered, visible, byId, tree, hosts, all,
+      text, labels, bearers, byTag, custom, mayHost, closedCandidates, closedSigns, children, parent, contains, shadow, adopt, assigned, queryAll, frozen, memo, onThaw, still, look, measure, boxed, unveiled, rendered, visible, byId, tree, hosts, all,
       firstChild, nextSibling, parentNode, nodeType, localName, getAttribute, hasAttribute, hasAttributes, rectOf, styleOf, isElement, isConnected,
       closedRoots,
     };

@@ -14,6 +14,7 @@
         this.items = NOTHING; this.text = ''; this.run = '';
         this.acts = false; this.hidden = false; this.holdsActing = false; this.kids = 0; this.texts = 0;
         this.gap = false; this.quiet = false; this.valued = false;
+        this.alone = false; // its element holds one text and nothing else
         this.states = NONE; this.at = 0; this.told = null;
       }
       name() { return this.told ??= this.el ? wellFormed(nameOf(this)) : ''; }
@@ -27,7 +28,7 @@
     const put = (n, item) => { if (n.items === NOTHING) n.items = [item]; else n.items.push(item); };
     const LONGEST = 200;
     const nameOf = n => {
-      const name = names.named(n.el, n.role);
+      const name = n.alone && names.simple(n.el, n.role) || names.named(n.el, n.role);
       if (name || n.role !== 'generic' || !n.acts || n.holdsActing) return name;
       const text = n.items.length ? names.inner(n.el) : squash(n.text) || names.inner(n.el);
       return text.length <= LONGEST ? text : '';
@@ -92,5 +93,5 @@
       }
     }
 
-    return { Tree };
+    return { Tree, NONE };
   })();

@@ -1,7 +1,7 @@
 
   // names computes accessible names and descriptions (accname 1.2, with HTML-AAM's and SVG-AAM's own sources of a name).
   const names = (() => {
-    const { localName, getAttribute, hasAttribute, nodeType, firstChild, nextSibling, styleOf, look, byId, all } = dom;
+    const { localName, getAttribute, hasAttribute, hasAttributes, nodeType, firstChild, nextSibling, styleOf, look, byId, all } = dom;
     const { filled } = roles;
 
     const FROM_CONTENT = new Set(['button', 'cell', 'checkbox', 'columnheader', 'gridcell', 'heading', 'link', 'menuitem',
@@ -21,7 +21,7 @@
     // owned maps an element to what it shows by aria-owns; an element is owned once, by the first painted claimant.
     const claims = dom.memo(root => {
       const owns = new Map(), owner = new Map();
-      for (const el of all(root, '[aria-owns]')) {
+      for (const el of dom.bearers(root)['aria-owns']) {
         if (!look(el) || hiddenFromAll(el)) continue;
         const list = [];
         for (const o of referred(el, 'aria-owns')) {
@@ -43,7 +43,7 @@
       return false;
     };
     const NOTHING = { owns: new Map(), owner: new Map() };
-    const owning = dom.memo(root => all(root, '[aria-owns]').length > 0);
+    const owning = root => dom.bearers(root)['aria-owns'].length > 0;
     const claimsOf = (node, root = dom.tree(node)) => owning(root) ? claims(root) : NOTHING;
     // kids are the children as accessibility sees them: the flat tree with aria-owns applied.
     const kids = (node, root = dom.tree(node)) => {
@@ -66,10 +66,12 @@
     };
 
     // Generated content: the strings of ::before and ::after, or their alternative text. generates says whether a rule may make any.
-    const generates = (el, root) => {
-      const keys = styles.of(root).content, name = localName(el);
+    const generates = (el, root, which) => {
+      const keys = styles.of(root)[which], name = localName(el);
       return name === 'q' || keys.any && keys.may(el, name) || dom.shadow(el) !== null || hasAttribute(el, 'part');
     };
+    const before = (el, root) => generates(el, root, 'before') ? generated(el, '::before') : '';
+    const after = (el, root) => generates(el, root, 'after') ? generated(el, '::after') : '';
     const generated = (el, which) => {
       const style = styleOf(el, which), content = style.content;
       if (!content || content === 'none' || content === 'normal') return '';
@@ -99,10 +101,9 @@
       if (only && nodeType(only) === 3 && !nextSibling(only) && !dom.shadow(el) && !owning(root) && localName(el) !== 'slot') {
         if (!(ctx.shown || look(el) === 2)) return '';
         const text = letters(only.data, el, root);
-        return generates(el, root) ? generated(el, '::before') + text + generated(el, '::after') : text;
+        return before(el, root) + text + after(el, root);
       }
-      const makes = generates(el, root);
-      let out = makes ? generated(el, '::before') : '', below = null;
+      let out = before(el, root), below = null;
       for (const c of kids(el, root)) {
         const type = nodeType(c);
         if (type === 3) { if (ctx.shown || seenText(el)) out += letters(c.data, el, root); } else if (type === 1) {
@@ -113,26 +114,29 @@
           else if (block(c) && look(c)) out += ' ';
         }
       }
-      return makes ? out + generated(el, '::after') : out;
+      return out + after(el, root);
     };
     const seenText = el => localName(el) === 'slot' || look(el) === 2;
 
     // part is what an element inside a name says.
     const part = (el, ctx) => {
       if (ctx.visited.has(el) || APART.has(localName(el))) return '';
-      if (!ctx.shown && (getAttribute(el, 'aria-hidden') === 'true' || !look(el) && localName(el) !== 'slot')) return '';
+      const attributes = hasAttributes(el);
+      if (!ctx.shown && (attributes && getAttribute(el, 'aria-hidden') === 'true' || !look(el) && localName(el) !== 'slot')) return '';
       ctx.visited.add(el);
       if (localName(el) === 'slot') return content(el, ctx);
       const role = roles.of(el);
       if (role === 'group' && ctx.branch) return ''; // the items below a tree item are not its name
-      if (!ctx.referred) { const by = labelledby(el, ctx); if (by) return by; }
+      if (attributes && !ctx.referred) { const by = labelledby(el, ctx); if (by) return by; }
       const value = embedded(el, role);
       if (value !== null) return value;
       return own(el, role, ctx, true);
     };
 
     // embedded is the value of a control inside a label (accname step 2C), or null.
+    const EMBEDDED = new Set(['textbox', 'searchbox', 'combobox', 'listbox', 'slider', 'spinbutton', 'scrollbar', 'progressbar', 'meter']);
     const embedded = (el, role) => {
+      if (!EMBEDDED.has(role)) return null;
       const name = localName(el);
       switch (role) {
         case 'textbox': case 'searchbox':
@@ -173,7 +177,7 @@
     // own is what an element says of itself, without aria-labelledby. inside: as part of another name, where every role
     // may speak by its content.
     const own = (el, role, ctx, inside) => {
-      const label = getAttribute(el, 'aria-label');
+      const attributes = hasAttributes(el), label = attributes ? getAttribute(el, 'aria-label') : null;
       if (label !== null && label.trim() !== '') return label;
       const silenced = role === 'none';
       const text = silenced && !inside ? '' : host(el, role, ctx);
@@ -186,7 +190,7 @@
           space = inside && said !== '' ? ' ' : '';
         }
       }
-      return late(el, role, inside) || space;
+      return attributes && late(el, role, inside) || space;
     };
 
     // late is the last resort: the title, then a placeholder.
@@ -221,37 +225,40 @@
       return said.join(' ');
     };
 
+    // The names that HTML gives its elements; null where it gave none.
+    const field = (el, role, ctx) => labelled(el, ctx);
+    const HOST = new Map(Object.entries({
+      input(el, role, ctx) {
+        const said = labelled(el, ctx);
+        if (said) return said;
+        switch (el.type) {
+          case 'submit': return el.value || getAttribute(el, 'title') || 'Submit';
+          case 'reset': return el.value || getAttribute(el, 'title') || 'Reset';
+          case 'button': return el.value;
+          case 'image': return getAttribute(el, 'alt') || getAttribute(el, 'value') || getAttribute(el, 'title') || 'Submit';
+          case 'file': return getAttribute(el, 'title') || (el.multiple ? 'Choose Files' : 'Choose File');
+        }
+        return '';
+      },
+      select: field, textarea: field, meter: field, progress: field, output: field,
+      button: (el, role, ctx) => labelled(el, ctx) || null,
+      img: (el, role, ctx) => getAttribute(el, 'alt') ?? captioned(el, ctx),
+      area: el => getAttribute(el, 'alt'),
+      fieldset: (el, role, ctx) => through(childNamed(el, 'legend'), ctx) || null,
+      table: (el, role, ctx) => through(childNamed(el, 'caption'), ctx) || getAttribute(el, 'summary'),
+      optgroup: el => getAttribute(el, 'label'),
+      option: el => getAttribute(el, 'label') || null,
+    }));
+    const drawn = el => {
+      const title = childNamed(el, 'title');
+      if (title && /\S/.test(title.textContent)) return title.textContent;
+      return localName(el) === 'a' ? getAttribute(el, 'xlink:title') : null;
+    };
     // host is the name that the language of the element gives it: null when it has no such way.
     const host = (el, role, ctx) => {
-      const name = localName(el);
-      if (el instanceof SVGElement) {
-        const title = childNamed(el, 'title');
-        if (title && /\S/.test(title.textContent)) return title.textContent;
-        if (name === 'a') return getAttribute(el, 'xlink:title');
-        return null;
-      }
-      switch (name) {
-        case 'input': {
-          const said = labelled(el, ctx);
-          if (said) return said;
-          switch (el.type) {
-            case 'submit': return el.value || getAttribute(el, 'title') || 'Submit';
-            case 'reset': return el.value || getAttribute(el, 'title') || 'Reset';
-            case 'button': return el.value;
-            case 'image': return getAttribute(el, 'alt') || getAttribute(el, 'value') || getAttribute(el, 'title') || 'Submit';
-            case 'file': return getAttribute(el, 'title') || (el.multiple ? 'Choose Files' : 'Choose File');
-          }
-          return '';
-        }
-        case 'select': case 'textarea': case 'meter': case 'progress': case 'output': return labelled(el, ctx);
-        case 'button': return labelled(el, ctx) || null;
-        case 'img': case 'area': return getAttribute(el, 'alt') ?? (name === 'img' ? captioned(el, ctx) : null);
-        case 'fieldset': return through(childNamed(el, 'legend'), ctx) || null;
-        case 'table': return through(childNamed(el, 'caption'), ctx) || getAttribute(el, 'summary');
-        case 'optgroup': return getAttribute(el, 'label');
-        case 'option': return getAttribute(el, 'label') || null;
-      }
-      return null;
+      const way = HOST.get(localName(el));
+      if (way !== undefined) return way(el, role, ctx);
+      return el instanceof SVGElement ? drawn(el) : null;
     };
     // captioned: a picture without alternative text that is all there is in a figure is called by the caption.
     const captioned = (el, ctx) => {
@@ -279,6 +286,16 @@
     };
     const of = dom.memo(el => named(el, roles.of(el)));
 
+    // simple is the name of an element that holds one text, is painted, and that nothing else names; "" where something may.
+    const SIMPLE = new Set(['a', 'button', 'td', 'th', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'li', 'div', 'span', 'summary']);
+    const simple = (el, role) => {
+      if (!FROM_CONTENT.has(role) || !SIMPLE.has(localName(el)) || !(el instanceof HTMLElement)) return '';
+      if (hasAttributes(el) && (hasAttribute(el, 'aria-label') || hasAttribute(el, 'aria-labelledby'))) return '';
+      if (localName(el) === 'button' && dom.labels(el).length) return '';
+      const root = dom.tree(el);
+      return squash(before(el, root) + letters(firstChild(el).data, el, root) + after(el, root));
+    };
+
     // inner is the text of an element as a name would say it, whatever its role.
     const inner = el => { const ctx = start(); ctx.visited.add(el); return squash(content(el, ctx)); };
 
@@ -290,5 +307,5 @@
       return squash(said) === of(el) ? '' : squash(said);
     };
 
-    return { of, named, inner, description, letters, kids, owning, claimsOf, FROM_CONTENT, optionName };
+    return { of, named, simple, inner, description, letters, kids, owning, claimsOf, FROM_CONTENT, optionName };
   })();

@@ -237,23 +237,23 @@
       text: el => spoken(el) ? 'group' : 'generic', tspan: el => spoken(el) ? 'group' : 'generic', textPath: el => spoken(el) ? 'group' : 'generic',
       foreignObject: el => spoken(el) ? 'group' : 'generic', use: el => spoken(el) ? 'graphics-object' : 'generic', symbol: el => spoken(el) ? 'graphics-object' : 'generic',
     };
-    const SHAPES = new Set(['circle', 'ellipse', 'line', 'path', 'polygon', 'polyline', 'rect']);
+    for (const shape of ['circle', 'ellipse', 'line', 'path', 'polygon', 'polyline', 'rect']) SVG[shape] = el => spoken(el) ? 'graphics-symbol' : 'generic';
+    const BY_TAG = new Map(Object.entries(HTML)), BY_DRAWING = new Map(Object.entries(SVG));
 
     // native is the role of the tag alone.
-    const native = el => {
-      const name = localName(el);
+    const native = (el, attributes = true) => {
+      const name = localName(el), rule = BY_TAG.get(name);
+      if (rule === undefined && !attributes && !BY_DRAWING.has(name) && name !== 'math') return 'generic';
       if (el instanceof HTMLElement) {
-        const rule = HTML[name];
-        if (rule !== undefined && Object.hasOwn(HTML, name)) {
+        if (rule !== undefined) {
           const role = typeof rule === 'string' ? rule : rule(el);
           if (role !== 'generic') return role;
         }
-        if (hasAttribute(el, 'contenteditable') && editableRoot(el)) return 'textbox';
+        if (attributes && hasAttribute(el, 'contenteditable') && editableRoot(el)) return 'textbox';
         return 'generic';
       }
       if (el instanceof SVGElement) {
-        if (Object.hasOwn(SVG, name)) return SVG[name](el);
-        return SHAPES.has(name) && spoken(el) ? 'graphics-symbol' : 'generic';
+        return BY_DRAWING.get(name)?.(el) ?? 'generic';
       }
       return name === 'math' ? 'math' : 'generic';
     };
@@ -264,8 +264,9 @@
 
     // of is the role of an element, lower case.
     // asked computes it anew, for a walk that comes by every element once; of remembers it.
-    const asked = el => least(el, (hasAttribute(el, 'role') ? explicit(el) : null) ?? native(el));
-    const of = dom.memo(asked);
+    const asked = (el, attributes = dom.hasAttributes(el)) =>
+      attributes ? least(el, (hasAttribute(el, 'role') ? explicit(el) : null) ?? native(el)) : native(el, false);
+    const of = dom.memo(el => asked(el));
 
     return { of, asked, native, explicit, focusable, editableRoot, summarizes, named, filled, nearest, inGrid, tableOf, layout, LEAF };
   })();

@@ -147,6 +147,7 @@
       if (WIDGETS.has(role)) return !(role === 'option' && collapsed(el));
       const name = localName(el);
       if (name === 'input' || name === 'select' || name === 'textarea' || name === 'button') return !(name === 'input' && el.type === 'hidden');
+      if (!dom.hasAttributes(el)) return false;
       if (hasAttribute(el, 'tabindex')) { const t = parseInt(getAttribute(el, 'tabindex'), 10); if (t >= 0) return true; }
       if (name === 'a' || name === 'area') return hasAttribute(el, 'href');
       if (hasAttribute(el, 'onclick') || is(el, 'draggable')) return true;

@@ -15,9 +15,10 @@
       }
       all() { this.any = this.every = true; }
       // may says whether a rule may concern the element.
-      may(el, name) {
+      may(el, name, attributes = true) {
         if (!this.any) return false;
         if (this.every || this.names.has(name)) return true;
+        if (!attributes) return false;
         const id = this.ids && dom.getAttribute(el, 'id');
         if (id && this.names.has(`#${id}`)) return true;
         const classes = dom.getAttribute(el, 'class');
@@ -46,12 +47,12 @@
     };
 
     const EMPTY = /^(""|''|none|normal|)$/;
-    // of is what the sheets of a document or shadow root can do: {cursor, content, transform, unseen}. unseen: some rule
+    // of is what the sheets of a document or shadow root can do: {cursor, before, after, transform, unseen}. unseen: some rule
     // speaks of `visibility`, so that a box may be there and not be painted.
     const of = dom.memo(root => {
-      const found = { cursor: new Keys(), content: new Keys(), transform: new Keys(), unseen: false };
+      const found = { cursor: new Keys(), before: new Keys(), after: new Keys(), transform: new Keys(), unseen: false };
       let budget = LARGEST;
-      const unknown = () => { found.cursor.all(); found.content.all(); found.transform.all(); found.unseen = true; };
+      const unknown = () => { found.cursor.all(); found.before.all(); found.after.all(); found.transform.all(); found.unseen = true; };
       const scan = (rules, outer) => {
         for (const rule of rules) {
           if (--budget < 0) return unknown();
@@ -65,7 +66,10 @@
               // A nested rule speaks of its outer rule's elements where it says & or only adds pseudo-elements.
               selectors = text ? text.includes('&') && outer ? `${text},${outer}` : text : outer || '*';
               if (hand) found.cursor.add(selectors);
-              if (content && !EMPTY.test(content) && /:(before|after)/.test(selectors)) found.content.add(selectors);
+              if (content && !EMPTY.test(content)) {
+                if (selectors.includes(':before')) found.before.add(selectors);
+                if (selectors.includes(':after')) found.after.add(selectors);
+              }
               if (transform && transform !== 'none') found.transform.add(selectors);
             }
           }
@@ -80,8 +84,11 @@
         scan(rules, '');
       };
       for (const sheet of [...(root.styleSheets ?? []), ...(root.adoptedStyleSheets ?? [])]) read(sheet);
-      if (dom.all(root, '[style*="text-transform" i]').length) found.transform.any = true;
-      if (!found.unseen && dom.all(root, '[style*="visibility" i]').length) found.unseen = true;
+      for (const el of dom.bearers(root).style) {
+        const style = dom.getAttribute(el, 'style');
+        if (!found.transform.any && /text-transform/i.test(style)) found.transform.any = true;
+        if (!found.unseen && /visibility/i.test(style)) found.unseen = true;
+      }
       if (root.host) { // both are inherited into the root
         const outer = of(dom.tree(root.host));
         found.transform.any ||= outer.transform.any;
@@ -92,17 +99,18 @@
 
     // transformed is the text-transform of an element. Without a rule of its own it has its parent's.
     const transformed = dom.memo(el => {
-      const { transform } = of(dom.tree(el));
+      let tree = dom.tree(el), { transform } = of(tree);
       if (!transform.any) return 'none';
+      const climbed = [];
       for (let n = el, i = 0; n && dom.nodeType(n) === 1 && i < 500; n = dom.parent(n), i++) {
-        const { transform } = of(dom.tree(n));
+        if (calm.has(n)) break;
+        climbed.push(n);
+        if (dom.tree(n) !== tree) { tree = dom.tree(n); ({ transform } = of(tree)); }
         if (transform.may(n, dom.localName(n)) || dom.shadow(n) || dom.hasAttribute(n, 'part') || (dom.getAttribute(n, 'style') ?? '').includes('text-transform')) {
           return dom.styleOf(el).textTransform || 'none';
         }
-        const up = dom.parentNode(n);
-        if (up && dom.nodeType(up) === 1 && calm.has(up)) break;
       }
-      if (dom.still()) calm.add(el);
+      if (dom.still()) for (const n of climbed) calm.add(n);
       return 'none';
     });
     // calm elements are known to have none, so that their children need not climb further.
@@ -114,6 +122,7 @@
     const INLINE = /^(inline|contents|ruby|none$|$)/, BOXED = /^inline-(block|flex|grid|table)/;
     const displays = new Map();
     const signature = el => {
+      if (!dom.hasAttributes(el)) return dom.localName(el);
       if (dom.hasAttribute(el, 'style') || dom.hasAttribute(el, 'id')) return null;
       return `${dom.localName(el)}.${dom.getAttribute(el, 'class') ?? ''}`;
     };
