@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/droverhq/drover/broker"
 	"github.com/droverhq/drover/policy"
 	"github.com/droverhq/drover/proto/fault"
 )
@@ -210,7 +211,7 @@ func (a *app) policyDiff() *cobra.Command {
 				return err
 			}
 			if a.global.json {
-				data, err := json.Marshal(map[string]any{"differences": append(r.Diff[:0:0], r.Diff...), "in_force": r.Info.ConfigHash})
+				data, err := json.Marshal(map[string]any{"differences": append([]broker.Difference{}, r.Diff...), "in_force": r.Info.ConfigHash})
 				if err == nil {
 					a.printJSON(data)
 				}
