@@ -40,9 +40,10 @@ func (a *app) serveCommand() *cobra.Command {
 	var o serveOptions
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Run the daemon: a unix socket, and HTTP on 127.0.0.1", GroupID: groupAdmin, Args: exact(0, 0, ""),
-		Long: `Run the daemon. It serves a unix socket for this user and HTTP on 127.0.0.1: POST /v1/call, GET /v1/ws,
-/mcp, /metrics, /livez and /readyz. gRPC is served on SOCKET.grpc, and on TCP with --grpc. HTTP wants Authorization: Bearer with a token; the first start writes
-one, mode 0600, and the ready file names where.
+		Long: `Run the daemon. It serves a unix socket for this user and HTTP on 127.0.0.1: POST /v1/call,
+GET /v1/ws, GET /v1/events, GET /v1/openapi.json, /mcp, /metrics, /livez and /readyz. gRPC is
+served on SOCKET.grpc, and on TCP with --grpc. HTTP wants Authorization: Bearer with a token;
+the first start writes one, mode 0600, and the ready file names where.
 
 SIGHUP reads the config again: a wrong one is refused and the old one stays in force. SIGTERM
 finishes the calls under way (at most 15 s) and ends; a second one ends at once.`,

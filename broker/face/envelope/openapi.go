@@ -69,7 +69,7 @@ func document() node {
 	return node{
 		"openapi": "3.1.0", "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
 		"info": node{
-			"title": "Drover", "version": catalog.Version, "license": node{"name": "See the project"},
+			"title": "Drover", "version": catalog.Version, "license": node{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 			"description": "Browsers of every engine behind one protocol. Each call is an envelope; the same envelopes are spoken over stdio, the unix socket and the WebSocket.",
 		},
 		"servers":  []any{node{"url": "/", "description": "The daemon, on the address that drover serve prints."}},
