@@ -70,20 +70,21 @@
       const keys = styles.of(root)[which], name = localName(el);
       return name === 'q' || keys.any && keys.may(el, name) || dom.shadow(el) !== null || hasAttribute(el, 'part');
     };
-    const before = (el, root) => generates(el, root, 'before') ? generated(el, '::before') : '';
-    const after = (el, root) => generates(el, root, 'after') ? generated(el, '::after') : '';
+    const before = (el, root) => generates(el, root, 'before') ? styles.of(root).before.answer(el, el => generated(el, '::before')) : '';
+    const after = (el, root) => generates(el, root, 'after') ? styles.of(root).after.answer(el, el => generated(el, '::after')) : '';
     const generated = (el, which) => {
       const style = styleOf(el, which), content = style.content;
       if (!content || content === 'none' || content === 'normal') return '';
       let out = '';
-      for (const [token, string] of alternative(content).matchAll(TOKEN)) {
+      const told = alternative(content);
+      for (const [token, string] of told.matchAll(TOKEN)) {
         if (string !== undefined) out += string.replace(/\\(["\\])/g, '$1');
         else if (token === 'open-quote') out += '“';
         else if (token === 'close-quote') out += '”';
         else if (token.startsWith('counter')) out += `${counters.at(el, which, token)} `;
         else out += getAttribute(el, token.slice(5, -1).trim()) ?? '';
       }
-      return out && !/^(inline|contents|$)/.test(style.display) ? ` ${out} ` : out;
+      return out && (told !== content || !/^(inline|contents|$)/.test(style.display)) ? ` ${out} ` : out;
     };
     const TOKEN = /"((?:[^"\\]|\\.)*)"|open-quote|close-quote|counters?\((?:[^)"]|"(?:[^"\\]|\\.)*")*\)|attr\([^)]*\)/g;
     // alternative is what follows the slash of `content: "→" / "next"`, else the whole.

@@ -143,11 +143,11 @@
     };
 
     // acts says whether an element of this role is one that people act on, disabled or not.
-    const acts = (el, role) => {
+    const acts = (el, role, attributes = dom.hasAttributes(el)) => {
       if (WIDGETS.has(role)) return !(role === 'option' && collapsed(el));
       const name = localName(el);
       if (name === 'input' || name === 'select' || name === 'textarea' || name === 'button') return !(name === 'input' && el.type === 'hidden');
-      if (!dom.hasAttributes(el)) return false;
+      if (!attributes) return false;
       if (hasAttribute(el, 'tabindex')) { const t = parseInt(getAttribute(el, 'tabindex'), 10); if (t >= 0) return true; }
       if (name === 'a' || name === 'area') return hasAttribute(el, 'href');
       if (hasAttribute(el, 'onclick') || is(el, 'draggable')) return true;

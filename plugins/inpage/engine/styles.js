@@ -6,14 +6,36 @@
   const styles = (() => {
     const LARGEST = 30000;
 
+    const UNIFORM = /^\s*[-\w]*(\.[-\w]+)*(::?(before|after))?(\s*,\s*[-\w]*(\.[-\w]+)*(::?(before|after))?)*\s*$/;
+    // alike is a key that elements share to which the same rules of tags and classes apply; null where more than these may.
+    const alike = el => {
+      if (!dom.hasAttributes(el)) return dom.localName(el);
+      if (dom.hasAttribute(el, 'style') || dom.hasAttribute(el, 'id') || dom.hasAttribute(el, 'part')) return null;
+      return `${dom.localName(el)}.${dom.getAttribute(el, 'class') ?? ''}`;
+    };
+
     class Keys {
-      constructor() { this.any = false; this.every = false; this.ids = false; this.names = new Set(); this.classes = new Map(); }
+      constructor() {
+        this.any = false; this.every = false; this.ids = false; this.names = new Set(); this.classes = new Map();
+        this.uniform = true; // whether tag and classes alone decide which rules match
+        this.answers = new Map();
+      }
       // add takes the last compound of every selector of a list.
       add(selectors) {
         this.any = true;
         for (const key of lastKeys(selectors)) if (key === '*') this.every = true; else { this.names.add(key); this.ids ||= key[0] === '#'; }
       }
-      all() { this.any = this.every = true; }
+      // take adds the selectors, where there are any. various: more than tag and classes decides, so that like elements may differ.
+      take(selectors, various) { if (selectors) this.add(selectors); if (various) this.uniform = false; }
+      all() { this.any = this.every = true; this.uniform = false; }
+      // answer is what ask says of an element; of those with the same tag and classes one is asked, where these decide alone.
+      answer(el, ask) {
+        const same = this.uniform && dom.still() && !dom.shadow(el) ? alike(el) : null;
+        if (same === null) return ask(el);
+        let v = this.answers.get(same);
+        if (v === undefined) this.answers.set(same, v = ask(el));
+        return v;
+      }
       // may says whether a rule may concern the element.
       may(el, name, attributes = true) {
         if (!this.any) return false;
@@ -46,6 +68,8 @@
       });
     };
 
+    // Values that are the same whatever element has them.
+    const STRINGS = /^("(\\.|[^"\\])*"[\s/]*)+$/, TRANSFORM = /^(none|uppercase|lowercase|capitalize)$/;
     const EMPTY = /^(""|''|none|normal|)$/;
     // of is what the sheets of a document or shadow root can do: {cursor, before, after, transform, unseen}. unseen: some rule
     // speaks of `visibility`, so that a box may be there and not be painted.
@@ -53,7 +77,7 @@
       const found = { cursor: new Keys(), before: new Keys(), after: new Keys(), transform: new Keys(), unseen: false };
       let budget = LARGEST;
       const unknown = () => { found.cursor.all(); found.before.all(); found.after.all(); found.transform.all(); found.unseen = true; };
-      const scan = (rules, outer) => {
+      const scan = (rules, outer, inside) => {
         for (const rule of rules) {
           if (--budget < 0) return unknown();
           let selectors = outer;
@@ -61,27 +85,29 @@
           if (style && style.length) {
             if (style.visibility) found.unseen = true;
             const hand = style.cursor, content = style.content, transform = style.textTransform;
-            if (hand || content && !EMPTY.test(content) || transform && transform !== 'none') {
-              const text = rule.selectorText ?? '';
+            if (hand || content || transform || style.display) {
+              const text = rule.selectorText ?? '', apart = inside || !UNIFORM.test(text || '*');
               // A nested rule speaks of its outer rule's elements where it says & or only adds pseudo-elements.
               selectors = text ? text.includes('&') && outer ? `${text},${outer}` : text : outer || '*';
+              const front = selectors.includes(':before'), back = selectors.includes(':after');
               if (hand) found.cursor.add(selectors);
-              if (content && !EMPTY.test(content)) {
-                if (selectors.includes(':before')) found.before.add(selectors);
-                if (selectors.includes(':after')) found.after.add(selectors);
+              if (front || back) {
+                const makes = content && !EMPTY.test(content), various = apart || makes && !STRINGS.test(content);
+                if (front) found.before.take(makes && selectors, various);
+                if (back) found.after.take(makes && selectors, various);
               }
-              if (transform && transform !== 'none') found.transform.add(selectors);
+              if (transform) found.transform.take(transform !== 'none' && selectors, apart || !TRANSFORM.test(transform));
             }
           }
           if (rule.styleSheet) read(rule.styleSheet);
-          else if (rule.cssRules?.length) scan(rule.cssRules, rule.selectorText ?? outer);
+          else if (rule.cssRules?.length) scan(rule.cssRules, rule.selectorText ?? outer, inside || !(rule instanceof CSSMediaRule || rule instanceof CSSSupportsRule || rule instanceof CSSLayerBlockRule));
         }
       };
       const read = sheet => {
         if (sheet.disabled) return;
         let rules;
         try { rules = sheet.cssRules; } catch { return unknown(); }
-        scan(rules, '');
+        scan(rules, '', false);
       };
       for (const sheet of [...(root.styleSheets ?? []), ...(root.adoptedStyleSheets ?? [])]) read(sheet);
       for (const el of dom.bearers(root).style) {
@@ -98,6 +124,7 @@
     });
 
     // transformed is the text-transform of an element. Without a rule of its own it has its parent's.
+    const own = el => dom.styleOf(el).textTransform || 'none';
     const transformed = dom.memo(el => {
       let tree = dom.tree(el), { transform } = of(tree);
       if (!transform.any) return 'none';
@@ -107,7 +134,7 @@
         climbed.push(n);
         if (dom.tree(n) !== tree) { tree = dom.tree(n); ({ transform } = of(tree)); }
         if (transform.may(n, dom.localName(n)) || dom.shadow(n) || dom.hasAttribute(n, 'part') || (dom.getAttribute(n, 'style') ?? '').includes('text-transform')) {
-          return dom.styleOf(el).textTransform || 'none';
+          return n === el ? transform.answer(el, own) : own(el);
         }
       }
       if (dom.still()) for (const n of climbed) calm.add(n);
@@ -121,13 +148,8 @@
     // class one is asked: it decides only about a space in a name.
     const INLINE = /^(inline|contents|ruby|none$|$)/, BOXED = /^inline-(block|flex|grid|table)/;
     const displays = new Map();
-    const signature = el => {
-      if (!dom.hasAttributes(el)) return dom.localName(el);
-      if (dom.hasAttribute(el, 'style') || dom.hasAttribute(el, 'id')) return null;
-      return `${dom.localName(el)}.${dom.getAttribute(el, 'class') ?? ''}`;
-    };
     const display = el => {
-      const own = signature(el), up = own !== null && dom.parent(el), above = up && dom.nodeType(up) === 1 ? signature(up) : null;
+      const own = alike(el), up = own !== null && dom.parent(el), above = up && dom.nodeType(up) === 1 ? alike(up) : null;
       if (above === null) return dom.styleOf(el).display;
       const key = `${above}>${own}`;
       let d = displays.get(key);

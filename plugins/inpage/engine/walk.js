@@ -26,6 +26,14 @@
     };
     const SPEAKING = ['role', 'aria-label', 'aria-labelledby', 'tabindex', 'onclick'];
 
+    // speaking says whether an attribute of an element may change its role, name or state: all but these few may.
+    const MUTE = new Set(['class', 'id', 'style', 'slot', 'part', 'dir', 'lang']);
+    const attributeNames = Function.prototype.call.bind(Element.prototype.getAttributeNames);
+    const speaking = el => {
+      for (const a of attributeNames(el)) if (!MUTE.has(a) && !a.startsWith('data-')) return true;
+      return false;
+    };
+
     // What a walk knows of the part of the tree it is in.
     const HIDDEN = 1, QUIET = 2, ACT = 4, BARRED = 8, UNSEEN = 16, BEHIND = 32, FRONT = 64, SAID = 128, AWAY = -1;
     const UNREAD = HIDDEN | UNSEEN | BEHIND;
@@ -108,11 +116,12 @@
         const name = localName(el), traits = traitsOf(name);
         if (traits & SKIP) { if (name === 'br') f.node.run += ' '; return; }
         const attributes = hasAttributes(el);
-        if (traits & SHAPE && !firstChild(el) && !(attributes && SPEAKING.some(a => hasAttribute(el, a)))) return;
-        const flags = this.flags(f, el, name, attributes);
+        const speaks = attributes && speaking(el);
+        if (traits & SHAPE && !firstChild(el) && !(speaks && SPEAKING.some(a => hasAttribute(el, a)))) return;
+        const flags = this.flags(f, el, name, speaks);
         if (flags === AWAY) return;
-        const role = roles.asked(el, attributes);
-        const widget = (attributes || traits & STATEFUL || role !== 'generic') && states.acts(el, role);
+        const role = roles.asked(el, speaks);
+        const widget = (speaks || traits & STATEFUL || role !== 'generic') && states.acts(el, role, speaks);
         const label = name === 'label' ? el.control : null;
         const inner = traits & HOST ? shadow(el) : null;
         let acts = widget, pointed = f.hand;
@@ -121,16 +130,16 @@
           if (pointed && !f.hand && !(label && (look(label) || reachable(label, 'input')))) acts = true;
         }
         f.first = false;
-        const listed = this.lists(el, name, role, attributes, widget, acts, flags), runs = (traits & RUNS) !== 0;
+        const listed = this.lists(el, name, role, speaks, widget, acts, flags), runs = (traits & RUNS) !== 0;
         if (!runs) this.tree.part(f.node); else if (f.node.run) this.tree.joint.push(el);
-        const into = listed ? this.list(f, el, role, attributes || traits & STATEFUL, acts, flags) : f.node;
+        const into = listed ? this.list(f, el, role, speaks || traits & STATEFUL || el === this.focus, acts, flags) : f.node;
         if (traits & EMPTY || role === 'iframe') return;
         const below = acts ? flags | ACT : flags;
         this.below(f, el, name, role, into, inner, below, pointed, label, listed, runs);
       }
 
       // flags are those of f, changed by what the element says of itself; AWAY leaves it and all below it out.
-      flags(f, el, name, attributes) {
+      flags(f, el, name, speaks) {
         let flags = f.flags;
         if (name !== 'slot') {
           flags &= ~UNSEEN;
@@ -147,7 +156,7 @@
           else if (this.modal.path.has(el)) flags |= BEHIND;
           else return AWAY;
         }
-        if (attributes) {
+        if (speaks) {
           if (getAttribute(el, 'aria-hidden') === 'true') flags |= HIDDEN;
           if (hasAttribute(el, 'inert')) return AWAY;
           if (states.bars(el)) flags |= BARRED;
@@ -156,10 +165,10 @@
       }
 
       // lists says whether an element is a node of the tree.
-      lists(el, name, role, attributes, widget, acts, flags) {
+      lists(el, name, role, speaks, widget, acts, flags) {
         if (flags & (UNSEEN | BEHIND)) return false;
         if (flags & HIDDEN) return acts && widget && paintedSize(el);
-        const wanted = acts || role === 'iframe' || !this.controlsOnly && (role === 'generic' ? attributes && authored(el, name) : role !== 'none');
+        const wanted = acts || role === 'iframe' || !this.controlsOnly && (role === 'generic' ? speaks && authored(el, name) : role !== 'none');
         if (!(flags & QUIET)) return wanted;
         return widget || role === 'iframe' || wanted && (hasAttribute(el, 'role') || role === 'img' && names.of(el) !== '');
       }
