@@ -222,6 +222,9 @@ func rejections(rejected []*Candidate) []map[string]any {
 func manualSteps(s *browserv1.StatusResponse) []string {
 	steps := slices.Clone(s.GetManualSteps())
 	for _, d := range s.GetDiagnostics() {
+		if d.GetLevel() != browserv1.Level_LEVEL_ERROR {
+			continue // what merely could be better keeps nobody from a session
+		}
 		for _, step := range d.GetManualSteps() {
 			if !slices.Contains(steps, step) {
 				steps = append(steps, step)

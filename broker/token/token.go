@@ -91,8 +91,11 @@ func (f *File) New(name string, labels []string) (string, error) {
 	if !goodName.MatchString(name) {
 		return "", fmt.Errorf("%q cannot be the name of a token: letters, digits, - _ and . only, at most 64", name)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	unlock, err := f.lock()
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
 	if err := f.load(); err != nil {
 		return "", err
 	}
@@ -110,8 +113,11 @@ func (f *File) New(name string, labels []string) (string, error) {
 
 // Revoke takes a token away; who shows it afterwards is refused.
 func (f *File) Revoke(name string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	unlock, err := f.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if err := f.load(); err != nil {
 		return err
 	}
@@ -120,6 +126,29 @@ func (f *File) Revoke(name string) error {
 		return fmt.Errorf("%s: %w", name, ErrUnknown)
 	}
 	return f.save(left)
+}
+
+// lock keeps out who else would change the file, in this process and in others, until the function that it gives is called.
+func (f *File) lock() (func(), error) {
+	f.mu.Lock()
+	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
+		f.mu.Unlock()
+		return nil, fmt.Errorf("lock tokens: %w", err)
+	}
+	l, err := os.OpenFile(f.path+".lock", os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o600)
+	if err == nil {
+		if err = syscall.Flock(int(l.Fd()), syscall.LOCK_EX); err != nil {
+			_ = l.Close()
+		}
+	}
+	if err != nil {
+		f.mu.Unlock()
+		return nil, fmt.Errorf("lock tokens: %w", err)
+	}
+	return func() {
+		_ = l.Close() // which gives the lock back
+		f.mu.Unlock()
+	}, nil
 }
 
 // List gives every token, in the order they were made.

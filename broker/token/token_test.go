@@ -2,6 +2,7 @@ package token
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -139,5 +140,33 @@ func TestEnsure(t *testing.T) {
 	}
 	if _, ok := f.Lookup(second); ok {
 		t.Error("the one before is let in")
+	}
+}
+
+// Guards tokens that are made at the same moment by several processes: none is lost.
+func TestConcurrentNewLosesNone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens.json")
+	const n = 8
+	made := make(chan string, n)
+	for i := range n {
+		f := open(t, path) // each with a mutex of its own, as processes have
+		go func() {
+			plain, err := f.New(fmt.Sprintf("c%d", i), nil)
+			if err != nil {
+				t.Error(err)
+			}
+			made <- plain
+		}()
+	}
+	f := open(t, path)
+	for range n {
+		if plain := <-made; plain == "" {
+			continue
+		} else if _, ok := f.Lookup(plain); !ok {
+			t.Error("a token is lost")
+		}
+	}
+	if l, err := f.List(); err != nil || len(l) != n {
+		t.Errorf("%d tokens, %v", len(l), err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"time"
 
 	protocol "github.com/chromedp/cdproto/cdp"
 	jsonv2 "github.com/chromedp/cdproto/cdp/jsonv2"
@@ -74,6 +75,7 @@ func (p *page) evaluate(ctx context.Context, r *browserv1.EvalRequest) (*browser
 	await := r.AwaitPromise == nil || r.GetAwaitPromise()
 	res, err := protocol.Call(ctx, w.ch, runtime.Evaluate, runtime.EvaluateParams{
 		Expression: expression(r.GetExpression()), UniqueContextID: w.unique, AwaitPromise: &await, UserGesture: yes(),
+		Timeout: endOf(ctx),
 	})
 	if err != nil {
 		return nil, gone(err)
@@ -118,6 +120,16 @@ func (p *page) worldOf(ctx context.Context, frame protocol.FrameID, in browserv1
 		err = inpage.ErrDocumentGone
 	}
 	return w, err
+}
+
+// endOf is when the browser ends a script that loops, in milliseconds from now: a moment after the call's own deadline, so
+// that the call says that it ran out of time and the page lives on. 0, which is never, for a call without a deadline.
+func endOf(ctx context.Context) runtime.TimeDelta {
+	until, ok := ctx.Deadline()
+	if !ok {
+		return 0
+	}
+	return runtime.TimeDelta(max(time.Until(until), 0).Milliseconds() + 100)
 }
 
 // callFunction calls the function that the expression gave, with the request's arguments.

@@ -93,17 +93,18 @@ func (p *page) settle(ctx context.Context, until browserv1.WaitUntil, moves int)
 	})
 }
 
-// giveUp stops a navigation that got no answer in its time. While one is under way the browser lets nobody into the page
-// that is still shown. A document that is there and still loads goes on loading.
+// giveUp stops a navigation that got no answer in its time, also one that the browser was told of and has not begun yet.
+// While one is under way the browser lets nobody into the page that is still shown. A document that is there and still
+// loads goes on loading.
 func (p *page) giveUp(ctx context.Context, from place) {
 	if ctx.Err() == nil {
 		return
 	}
 	p.b.mu.Lock()
 	f := p.frames[p.main]
-	pending := f.pending != "" && f.pending != from.pending
+	arrived := f.loader != from.loader && f.pending == ""
 	p.b.mu.Unlock()
-	if pending {
+	if !arrived {
 		p.ch.post(pagedomain.StopLoading.Method, protocol.Empty{})
 	}
 }
@@ -195,7 +196,7 @@ func (p *page) failedNavigation(ctx context.Context, address string, res pagedom
 }
 
 // ownSchemes are the schemes that the browser opens itself.
-var ownSchemes = []string{"http", "https", "about", "data", "blob", "file", "javascript", "chrome", "view-source", "filesystem", "ws", "wss", "ftp"}
+var ownSchemes = []string{"http", "https", "about", "data", "blob", "file", "javascript", "chrome", "view-source", "filesystem", "ws", "wss"}
 
 func errNavigation(address, format string, args ...any) *fault.Error {
 	e := fault.New(fault.NotReady, format, args...).Reason("navigation_failed").With("url", address)
