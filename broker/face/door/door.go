@@ -154,6 +154,13 @@ func (d *Door) origin(r *http.Request) bool {
 
 var errToken = errors.New("no such token")
 
+// Still says whether the token that a request came in with is valid yet. A connection that stays asks it for every message,
+// so that a token that was revoked is of no use from then on.
+func (d *Door) Still(r *http.Request) bool {
+	_, err := d.who(r)
+	return err == nil
+}
+
 // who finds the principal of the bearer token.
 func (d *Door) who(r *http.Request) (broker.Principal, error) {
 	all := r.Header.Values("Authorization")

@@ -405,6 +405,29 @@ func TestWebSocket(t *testing.T) {
 	}
 }
 
+// A token that is revoked is of no use on a WebSocket that is open already.
+func TestRevokedTokenEndsWebSocket(t *testing.T) {
+	w := serveWeb(t)
+	c := w.dial(w.ann)
+	if got := frames(t, c, ensureBody); got["ok"] != true {
+		t.Fatalf("got %v", got)
+	}
+	if err := w.tokens.Revoke("ann"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := c.Write(ctx, websocket.MessageText, []byte(ensureBody)); err != nil {
+		t.Fatal(err)
+	}
+	if _, data, err := c.Read(ctx); websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
+		t.Errorf("got %s, %v", data, err)
+	}
+	if got := frames(t, w.dial(w.bob), ensureBody); got["ok"] != true {
+		t.Errorf("the other one gets %v", got)
+	}
+}
+
 // The peer of the unix socket is known by its user id; its sessions outlive the connection. The folder and the socket are
 // this user's alone, a socket that is in use is not taken away, one that was left behind is.
 func TestSocket(t *testing.T) {

@@ -44,8 +44,15 @@ func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
 		return ws.Write(ctx, websocket.MessageText, msg)
 	})
 	c.limit = s.limit
-	c.events.Go(func() { keepAlive(c.ctx, ws, cancel) })
-	err = c.serve(func() ([]byte, error) { return nextFrame(c.ctx, ws, s.limit) }) //nolint:contextcheck // the connection's context ends with ctx
+	c.events.Go(func() { keepAlive(c.ctx, ws, func() bool { return s.Door.Still(r) }, cancel) })
+	err = c.serve(func() ([]byte, error) { //nolint:contextcheck // the connection's context ends with ctx
+		msg, err := nextFrame(c.ctx, ws, s.limit)
+		if err == nil && !s.Door.Still(r) {
+			_ = ws.Close(websocket.StatusPolicyViolation, "the token was revoked")
+			return nil, errGone
+		}
+		return msg, err
+	})
 	if err != nil && !errors.Is(err, errGone) {
 		s.Logger.Debug("websocket ended", "error", err)
 	}
@@ -88,8 +95,8 @@ func notText() error {
 	return fault.New(fault.InvalidRequest, "%s", errBinary.Error())
 }
 
-// keepAlive ends the connection when the client does not answer pings any more.
-func keepAlive(ctx context.Context, ws *websocket.Conn, end func()) {
+// keepAlive ends the connection when the client does not answer pings any more, or may not be here any more.
+func keepAlive(ctx context.Context, ws *websocket.Conn, still func() bool, end func()) {
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()
 	for {
@@ -101,7 +108,7 @@ func keepAlive(ctx context.Context, ws *websocket.Conn, end func()) {
 		wait, cancel := context.WithTimeout(ctx, pongWait)
 		err := ws.Ping(wait)
 		cancel()
-		if err != nil {
+		if err != nil || !still() {
 			end()
 			return
 		}
