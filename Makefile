@@ -11,7 +11,7 @@ GOLANGCI := $(TOOLS)/bin/golangci-lint-$(GOLANGCI_VERSION)
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 COMMANDS := $(notdir $(wildcard cmd/*))
-# The packages whose tests start browsers. They run one after another: browsers side by side would measure each other.
+# How long `make fuzz` spends on each target.
 FUZZTIME ?= 20s
 
 # $(call apt,command that must exist,packages) installs Debian packages when the command is missing.
