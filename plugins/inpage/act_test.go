@@ -15,12 +15,12 @@ import (
 // scene is a page of the tests with its driver.
 type scene struct {
 	*inpage.Page
-	t   *testing.T
+	t   testing.TB
 	tab *tab
 }
 
 // stage opens a fixture, or HTML, in a new tab.
-func stage(t *testing.T, page string) *scene {
+func stage(t testing.TB, page string) *scene {
 	t.Helper()
 	b := newTab(t)
 	s := &scene{Page: inpage.NewSession().NewPage(b, b), t: t, tab: b}
@@ -39,7 +39,7 @@ func (s *scene) show(page string) {
 }
 
 // serve gives the address of a page of its own.
-func serve(t *testing.T, html string) string {
+func serve(t testing.TB, html string) string {
 	t.Helper()
 	path := "/" + strings.ReplaceAll(strings.ReplaceAll(t.Name(), "/", "-"), "#", "") + time.Now().Format("150405.000000000")
 	pages.Store(path, html)

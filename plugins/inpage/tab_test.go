@@ -38,7 +38,7 @@ var (
 	_ inpage.Input      = (*tab)(nil)
 )
 
-func newTab(t *testing.T) *tab {
+func newTab(t testing.TB) *tab {
 	t.Helper()
 	ctx := t.Context()
 	tb := &tab{c: browser, sessions: map[inpage.FrameID]string{}, worlds: map[inpage.FrameID]int{}, loaded: make(chan struct{}, 10)}
@@ -63,7 +63,7 @@ func newTab(t *testing.T) *tab {
 	return tb
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -411,7 +411,7 @@ func (b *tab) Perform(ctx context.Context, events []inpage.Event) error {
 }
 
 // open loads an address and waits for its load event.
-func (b *tab) open(t *testing.T, url string) {
+func (b *tab) open(t testing.TB, url string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -427,7 +427,7 @@ func (b *tab) open(t *testing.T, url string) {
 }
 
 // js evaluates in the page's own world and gives the value as JSON.
-func (b *tab) js(t *testing.T, expr string) string {
+func (b *tab) js(t testing.TB, expr string) string {
 	t.Helper()
 	var out evaluated
 	must(t, b.c.send(t.Context(), b.session, "Runtime.evaluate", map[string]any{"expression": expr, "returnByValue": true, "awaitPromise": true}, &out))

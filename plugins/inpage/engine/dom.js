@@ -283,7 +283,8 @@
     // closedCandidates lists elements that may hold a closed root nobody handed over yet, for a driver that can ask.
     // closedSigns keeps of them those that show signs of one: they paint, and none of their own children do.
     const plainHosts = [...HOSTS].filter(n => n !== 'body').join(','), emptyHosts = plainHosts.replaceAll(/\w+/g, '$&:empty');
-    const unasked = el => !closedRoots.has(el) && !shadow(el);
+    // unasked: it may have a closed root as far as anybody knows.
+    const unasked = el => !closedRoots.has(el) && mayHost(localName(el)) && !shadow(el);
     const custom = el => localName(el).includes('-') && el instanceof HTMLElement && el.matches(':defined');
     const orphaned = el => {
       for (let c = firstChild(el); c; c = nextSibling(c)) {
@@ -323,7 +324,7 @@
     }));
 
     return {
-      text, labels, bearers, byTag, custom, mayHost, closedCandidates, closedSigns, children, parent, contains, shadow, adopt, assigned, queryAll, frozen, memo, onThaw, still, look, measure, boxed, unveiled, rendered, visible, byId, tree, hosts, all,
+      text, labels, bearers, byTag, custom, mayHost, closedCandidates, closedSigns, unasked, children, parent, contains, shadow, adopt, assigned, queryAll, frozen, memo, onThaw, still, look, measure, boxed, unveiled, rendered, visible, byId, tree, hosts, all,
       firstChild, nextSibling, parentNode, nodeType, localName, getAttribute, hasAttribute, hasAttributes, rectOf, styleOf, isElement, isConnected,
       closedRoots,
     };

@@ -8,7 +8,8 @@
   };
 
   // snapshot: {max_nodes, interactive_only, root_ref, want: {nodes, outline, text}} → {title, url, nodes?, outline?, text?,
-  // total, truncated, omitted, frames}. nodes[0] is the document; frames says where each frame stands in nodes and lines.
+  // total, truncated, omitted, frames, unopened}. roots: the driver can open closed roots; unopened counts where one may be.
+  // nodes[0] is the document; frames says where each frame stands in nodes and lines.
   ops.snapshot = args => dom.frozen(() => {
     const want = args.want ?? { nodes: true };
     let top = null;
@@ -34,6 +35,7 @@
       out.frames.push(place);
     }
     if (want.text) out.text = dom.text(top ?? undefined);
+    out.unopened = args.roots ? closed.filter(dom.unasked).length : 0;
     for (const el of dom.closedSigns(closed)) out.omitted.push({ element_ref: refs.of(el), selector_hint: selectorHint(el), kind: 'closed_shadow_root' });
     return out;
   });

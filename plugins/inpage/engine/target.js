@@ -295,13 +295,12 @@
   ops.closest = ({ role, name }) => target.closest(role, name);
   ops.frames = () => target.frameElements().map(refs.of);
 
-  // read is snapshot with what a driver wants beside it: how many elements may hold closed roots that nobody opened yet, and the HTML.
+  // read is snapshot with what a driver wants beside it: the places of frames in the text, and the HTML.
   ops.read = args => {
     const out = ops.snapshot(args);
     if (args.want?.text && !args.root_ref && out.frames.length) {
       out.text = target.textAround(out.frames.map(f => refs.get(f.ref)).filter(Boolean));
     }
-    out.unopened = args.roots ? dom.closedCandidates().length : 0;
     if (args.want?.html) out.html = page.html();
     if (args.want?.dom) out.dom = page.tree(args.max_nodes ?? 0);
     return out;

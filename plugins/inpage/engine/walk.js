@@ -135,7 +135,7 @@
         const into = listed ? this.list(f, el, role, speaks || traits & STATEFUL || el === this.focus, acts, flags) : f.node;
         if (traits & EMPTY || role === 'iframe') return;
         const below = acts ? flags | ACT : flags;
-        this.below(f, el, name, role, into, inner, below, pointed, label, listed, runs);
+        this.below(f, el, name, traits, role, into, inner, below, pointed, label, listed, runs);
       }
 
       // flags are those of f, changed by what the element says of itself; AWAY leaves it and all below it out.
@@ -190,7 +190,7 @@
       }
 
       // below goes on with what an element holds.
-      below(f, el, name, role, into, inner, flags, pointed, label, listed, runs) {
+      below(f, el, name, traits, role, into, inner, flags, pointed, label, listed, runs) {
         const field = listed && (role === 'textbox' || role === 'searchbox');
         if (field || listed && roles.LEAF.has(role)) flags |= QUIET;
         if (listed && names.FROM_CONTENT.has(role)) flags |= SAID;
@@ -203,6 +203,7 @@
           if (!runs) this.tree.part(f.node); else this.tree.joint.push(el);
           return;
         }
+        if (!only && traits & HOST && !inner && dom.unasked(el) && el.offsetHeight > 0) this.closed.push(el); // Something fills it.
         const inside = this.enter(el, name, inner, only, into, flags, pointed, f.sheet, told);
         inside.own = listed;
         inside.inline = runs;
