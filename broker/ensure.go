@@ -126,7 +126,7 @@ func (b *Broker) again(ctx context.Context, c *call, s *session, ask *browserv1.
 		return nil, wrongAnswer(s.life.ID(), resp)
 	}
 	if answer.GetSessionId() != s.native { // the provider made another: what the caller knew of is gone
-		b.lose(s, fault.New(fault.BrowserNotRunning, "the provider started it afresh").Reason("browser_gone"))
+		b.lose(s, fault.New(fault.BrowserNotRunning, "the provider started it afresh").Reason("provider_exited"))
 		b.discard(context.WithoutCancel(ctx), s.life, answer.GetSessionId())
 		return nil, s.lostError()
 	}

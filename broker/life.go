@@ -115,7 +115,7 @@ func (b *Broker) hear(p Provider, ev *browserv1.Event) {
 		if why == "" {
 			why = "its browser is gone"
 		}
-		b.lose(s, fault.New(fault.BrowserNotRunning, "%s", why).Reason("browser_gone"))
+		b.lose(s, fault.New(fault.BrowserNotRunning, "%s", why).Reason("provider_exited"))
 		return
 	case eventCustom:
 		c := &call{who: &Caller{Principal: s.who}, method: commandMethod}
@@ -179,14 +179,14 @@ func (b *Broker) sessionFault(ctx context.Context, s *session, err error) error 
 	e := fault.From(err)
 	switch e.Code {
 	case fault.SessionNotFound:
-		b.lose(s, fault.New(fault.BrowserNotRunning, "the provider no longer has it").Reason("browser_gone"))
+		b.lose(s, fault.New(fault.BrowserNotRunning, "the provider no longer has it").Reason("provider_exited"))
 		if lost := s.lostError(); lost != nil {
 			return lost.Cause(err)
 		}
 	case fault.BrowserNotRunning:
 		reason := e.ReasonWord()
 		if reason == "" {
-			reason = "browser_gone"
+			reason = "provider_exited"
 		}
 		e = e.Clone().Reason(reason)
 		b.lose(s, e)

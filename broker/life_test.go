@@ -138,7 +138,7 @@ func TestBrowserDies(t *testing.T) {
 		heard := listen(t, u, "session.lost")
 		payload, _ := structpb.NewStruct(map[string]any{"session_id": f.Native(), "message": "it crashed"})
 		f.Emit(&browserv1.Event{Type: "session.lost", Payload: payload})
-		if ev := next(t, heard); field(ev, "session_id") != s || field(ev, "reason") != "browser_gone" {
+		if ev := next(t, heard); field(ev, "session_id") != s || field(ev, "reason") != "provider_exited" {
 			t.Errorf("the owner heard %v", ev)
 		}
 		u.fails(open(s, "https://example.com/"), fault.SessionNotFound, "session_lost")

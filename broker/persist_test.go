@@ -42,7 +42,7 @@ func TestPersistentSessionComesAfterItsLastOne(t *testing.T) {
 		u := build(t, "", f).user("ann")
 		keep := func(r *browserv1.EnsureSessionRequest) { r.Persist = proto.Bool(true) }
 		s := u.ensure("a", keep).GetSessionId()
-		u.fails(click(s, ""), fault.BrowserNotRunning, "browser_gone")
+		u.fails(click(s, ""), fault.BrowserNotRunning, "provider_exited")
 		u.ensure("a", keep)
 		mu.Lock()
 		defer mu.Unlock()

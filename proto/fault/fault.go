@@ -159,7 +159,7 @@ func (e *Error) applyRetry() {
 		e.Retry("same")
 	case "in_use", "capacity":
 		e.RetryAfter(1000)
-	case "provider_exited", "browser_gone", "session_lost":
+	case "provider_exited", "session_lost":
 		e.Retry("new_session")
 	case "":
 		switch e.Code {

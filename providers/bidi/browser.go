@@ -185,6 +185,6 @@ func (b *browser) gone() bool {
 
 // errBrowserGone is the answer to a call that was under way when its browser went.
 func errBrowserGone() *fault.Error {
-	return fault.New(fault.BrowserNotRunning, "the browser went away").Reason("browser_gone").
+	return fault.New(fault.BrowserNotRunning, "the browser went away").Reason("provider_exited").
 		Hint("call session.ensure for a new session")
 }

@@ -245,7 +245,7 @@ func (s *session) lose() {
 	}
 	s.p.lose(s)
 	s.files.Remove()
-	s.p.srv.Emit("session.lost", map[string]any{"session_id": s.id, "reason": "browser_gone"})
+	s.p.srv.Emit("session.lost", map[string]any{"session_id": s.id, "reason": "provider_exited"})
 }
 
 // emit sends an event of the session; pg may be nil.

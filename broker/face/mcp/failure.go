@@ -61,7 +61,7 @@ func next(e *fault.Error) string {
 		return "fill in what enables it"
 	case "moving":
 		return "wait a moment, then try again"
-	case "session_lost", "provider_exited", "browser_gone":
+	case "session_lost", "provider_exited":
 		return "browser_open starts a new browser; pages and logins of the old one are gone"
 	case "page_crashed":
 		return "browser_tab_new opens another page"
