@@ -26,14 +26,14 @@ import (
 // rig is a provider under test, configured with folders of its own. When the test ends, no process and no folder of it
 // may be left.
 type rig struct {
-	t      *testing.T
+	t      testing.TB
 	srv    *plugins.Server
 	run    string
 	state  string
 	upload string
 }
 
-func newRig(t *testing.T, config map[string]any) *rig {
+func newRig(t testing.TB, config map[string]any) *rig {
 	t.Helper()
 	r := &rig{t: t, srv: New(), run: t.TempDir(), state: t.TempDir(), upload: t.TempDir()}
 	req := configureRequest(t, config)
@@ -54,7 +54,7 @@ func newRig(t *testing.T, config map[string]any) *rig {
 	return r
 }
 
-func configureRequest(t *testing.T, config map[string]any) *browserv1.ConfigureRequest {
+func configureRequest(t testing.TB, config map[string]any) *browserv1.ConfigureRequest {
 	t.Helper()
 	body, err := structpb.NewStruct(config)
 	if err != nil {
@@ -187,7 +187,7 @@ func byRef(ref string) *browserv1.Target    { return &browserv1.Target{ElementRe
 func bySelector(s string) *browserv1.Target { return &browserv1.Target{Selector: &s} }
 
 // site serves pages by path. /slow waits for the time in ms, /never never answers.
-func site(t *testing.T, pages map[string]string) string {
+func site(t testing.TB, pages map[string]string) string {
 	t.Helper()
 	stop := make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
