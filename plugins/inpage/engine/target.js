@@ -147,7 +147,7 @@
     const byText = query => dom.frozen(() => {
       const words = squash(query.replace(/\s+/g, ' '));
       if (!words) throw fail('invalid_request', '', 'text_query is empty', { field: 'text_query' });
-      const { text, spans } = book();
+      const { text: written, spans } = book(), text = wellFormed(written); // as a snapshot gave it
       const lower = words.toLowerCase();
       // tiers, best first: the whole text as it is written, the whole text in another case, a part of it.
       const tiers = [new Set(), new Set(), new Set()];
@@ -168,7 +168,7 @@
         if (around) named.add(around);
       }
       for (const el of named) {
-        const name = names.of(el);
+        const name = wellFormed(names.of(el));
         if (!name) continue;
         const tier = whole(name);
         if (tier >= 0) tiers[tier].add(el);
