@@ -174,15 +174,15 @@ func TestCircles(t *testing.T) {
 	same(t, "controls", acting(r), []string{"button One", "button Self and other"})
 }
 
-// A page that is nested as deep as a browser lays out is read to its bottom.
+// A page that is nested as deep as a browser can lay out is read to its bottom and acted on there. (With 3,000 elements
+// inside one another Chromium's own layout ends the renderer.)
 func TestDeepNesting(t *testing.T) {
-	const deep = 400
-	s := stage(t, strings.Repeat("<div>", deep)+`<button onclick="log.push('y')">Bottom</button>`+strings.Repeat("</div>", deep)+
-		strings.Repeat("<section aria-label=s>", 100)+`<a href="#l">Low</a>`+strings.Repeat("</section>", 100))
+	s := stage(t, `<main></main><script>const nest=(tag,n,html)=>{let top=document.createElement(tag),c=top;for(let i=1;i<n;i++){const d=document.createElement(tag);if(tag=='section')d.ariaLabel='s';c.append(d);c=d}c.innerHTML=html;return top};
+const main=document.querySelector('main');main.append(nest('div',2000,'<button onclick="log.push(1)">Bottom</button>'),nest('section',101,'<a href="#l">Low</a>'))</script>`)
 	r := s.snap(&browserv1.SnapshotRequest{IncludeOutline: new(true)})
 	s.click(byRef(s.ref(r, "button", "Bottom")))
-	s.want("log.join()", `"y"`)
-	if !strings.Contains(r.GetOutline(), strings.Repeat("  ", 100)+`- link "Low"`) {
+	s.want("log.join()", `"1"`)
+	if !strings.Contains(r.GetOutline(), "\n"+strings.Repeat("  ", 101)+`- link "Low"`) {
 		t.Errorf("the link is not at its depth in the outline")
 	}
 }
