@@ -186,3 +186,36 @@ const main=document.querySelector('main');main.append(nest('div',2000,'<button o
 		t.Errorf("the link is not at its depth in the outline")
 	}
 }
+
+// In the back-forward cache a document sleeps with its elements: its refs are stale while another is shown, and live again
+// when it comes back. One that is loaded anew instead gives new refs.
+func TestRefsAcrossTheBackForwardCache(t *testing.T) {
+	s := stage(t, `<title>First</title><script>born=Math.random()</script><button onclick="log.push('draft')">Delete</button>`)
+	born := s.tab.js(t, "born")
+	old := s.ref(s.snap(&browserv1.SnapshotRequest{}), "button", "Delete")
+	s.show(`<title>Second</title><button onclick="log.push('account')">Delete</button>`)
+	between := s.ref(s.snap(&browserv1.SnapshotRequest{}), "button", "Delete")
+	_, err := s.Click(s.ctx(5*time.Second), &browserv1.ClickRequest{Target: byRef(old)})
+	s.fails(err, fault.ElementNotFound, "stale_ref")
+	s.want("log.length", "0")
+	s.tab.js(t, "history.back()")
+	if w, err := s.Wait(s.ctx(5*time.Second), &browserv1.WaitRequest{UrlMatches: new("**"), TextPresent: new("Delete")}, nil); err != nil || !w.Satisfied {
+		t.Fatalf("%v %v", w, err)
+	}
+	s.soon("document.title", `"First"`)
+	kept := s.tab.js(t, "born") == born
+	now := s.ref(s.snap(&browserv1.SnapshotRequest{}), "button", "Delete")
+	if kept != (now == old) || now == between {
+		t.Errorf("kept: %v; the ref was %s, is %s; the other document's was %s", kept, old, now, between)
+	}
+	_, err = s.Click(s.ctx(5*time.Second), &browserv1.ClickRequest{Target: byRef(old)})
+	if kept != (err == nil) {
+		t.Errorf("kept: %v; the old ref said %v", kept, err)
+	}
+	_, err = s.Click(s.ctx(5*time.Second), &browserv1.ClickRequest{Target: byRef(between)})
+	s.fails(err, fault.ElementNotFound, "stale_ref")
+	if kept {
+		s.want("log.join()", `"draft"`)
+	}
+	t.Logf("the document was kept: %v", kept)
+}
