@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strings"
+	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/hashicorp/go-plugin"
@@ -201,12 +202,30 @@ func click(ms int32) *browserv1.ClickRequest {
 
 // gone says whether a process has ended; a zombie that its parent has not looked at has.
 func gone(pid int) bool {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if errors.Is(err, os.ErrNotExist) {
-		return true
+	state, there := stateOf(pid)
+	return !there || state == 'Z'
+}
+
+// stopped says whether every thread of a process is stopped by a signal.
+func stopped(pid int) bool {
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	return err == nil && !slices.ContainsFunc(tasks, func(task os.DirEntry) bool {
+		id, err := strconv.Atoi(task.Name())
+		state, there := stateOf(id)
+		return err != nil || there && state != 'T'
+	})
+}
+
+// stateOf gives the state of a process or thread as proc(5) writes it, and whether there is one.
+func stateOf(id int) (state byte, there bool) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
+	if err != nil {
+		return 0, !errors.Is(err, os.ErrNotExist)
 	}
-	_, rest, _ := bytes.Cut(data, []byte(") "))
-	return strings.HasPrefix(string(rest), "Z")
+	if _, rest, ok := bytes.Cut(data, []byte(") ")); ok && len(rest) > 0 {
+		return rest[0], true
+	}
+	return 0, true
 }
 
 func stacks() string {

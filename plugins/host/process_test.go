@@ -278,6 +278,11 @@ func TestHostKilled(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			if name == "frozen" { // SIGSTOP takes effect later, and the kernel wakes only those orphans that have stopped
+				eventually(t, 2*time.Second, "the providers have stopped", func() bool {
+					return !slices.ContainsFunc(pids, func(pid int) bool { return !stopped(pid) })
+				})
+			}
 			began := time.Now()
 			if err := cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
