@@ -6,6 +6,8 @@ import (
 	"math"
 	"time"
 
+	"google.golang.org/protobuf/types/known/structpb"
+
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/fault"
 )
@@ -36,6 +38,20 @@ type guard struct {
 	Other string         `json:"other"`
 	// Active says that the window was activated meanwhile, as only a press can do, though none was seen.
 	Active bool `json:"active"`
+	// Files is the ref of the file input that asked the browser for a dialog of files.
+	Files string `json:"files"`
+}
+
+// warnings tells what the input led to that no answer has a field for.
+func (g guard) warnings() []*browserv1.Warning {
+	if g.Files == "" {
+		return nil
+	}
+	return []*browserv1.Warning{{
+		Code:    "file_chooser",
+		Message: "the page asked for files; give them to " + g.Files + " with upload.set_files",
+		Details: &structpb.Struct{Fields: map[string]*structpb.Value{"element_ref": structpb.NewStringValue(g.Files)}},
+	}}
 }
 
 // how says in what way a target is made ready.

@@ -36,7 +36,7 @@ func (p *Page) Click(ctx context.Context, r *browserv1.ClickRequest) ([]*browser
 		}
 		switch {
 		case g.OK != nil && *g.OK:
-			return clickWarnings(g), nil
+			return append(clickWarnings(g), g.warnings()...), nil
 		case g.OK == nil && g.Active:
 			return []*browserv1.Warning{unseen}, nil
 		case g.OK == nil:

@@ -41,5 +41,5 @@ func (p *Page) Press(ctx context.Context, r *browserv1.PressRequest) ([]*browser
 	for range max(r.GetRepeat(), 1) {
 		events = append(events, key.press(held)...)
 	}
-	return nil, p.struck(ctx, frame, events)
+	return p.struck(ctx, frame, events)
 }

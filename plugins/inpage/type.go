@@ -233,21 +233,22 @@ func (p *Page) strike(ctx context.Context, frame FrameID, events []Event) error 
 		}
 		return afterInput(err)
 	}
-	return p.struck(ctx, frame, events)
+	_, err := p.struck(ctx, frame, events)
+	return err
 }
 
 // struck sends keys that the guard of a frame waits for.
-func (p *Page) struck(ctx context.Context, frame FrameID, events []Event) error {
+func (p *Page) struck(ctx context.Context, frame FrameID, events []Event) ([]*browserv1.Warning, error) {
 	if err := p.perform(ctx, events); err != nil {
-		return err
+		return nil, err
 	}
 	g, err := p.confirm(ctx, frame, "")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if g.OK == nil {
-		return afterInput(fault.New(fault.ElementNotActionable, "the page did not get the key").Reason("not_focused").
+		return nil, afterInput(fault.New(fault.ElementNotActionable, "the page did not get the key").Reason("not_focused").
 			Hint("click the element first, then press"))
 	}
-	return nil
+	return g.warnings(), nil
 }

@@ -9,6 +9,7 @@ import (
 	"image/draw"
 	"image/jpeg"
 	"image/png"
+	"math"
 	"strings"
 )
 
@@ -27,11 +28,20 @@ func Annotate(data []byte, kind string, marks []Mark, left, top, scale float64, 
 	}
 	canvas := image.NewRGBA(src.Bounds())
 	draw.Draw(canvas, canvas.Bounds(), src, src.Bounds().Min, draw.Src)
+	at := func(x, y float64) image.Point { return image.Pt(int((x-left)*scale), int((y-top)*scale)) }
+	boxes := make([]image.Rectangle, len(marks))
 	for i, m := range marks {
-		c := palette[i%len(palette)]
-		box := image.Rect(int((m.X-left)*scale), int((m.Y-top)*scale), int((m.X-left+m.Width)*scale), int((m.Y-top+m.Height)*scale))
-		outline(canvas, box, c)
-		label(canvas, box.Min, m.Ref, c)
+		boxes[i] = image.Rectangle{at(m.X, m.Y), at(m.X+m.Width, m.Y+m.Height)}
+		outline(canvas, boxes[i], palette[i%len(palette)])
+	}
+	// Labels come last, so that no outline strikes one through.
+	var taken []image.Rectangle
+	for i, m := range marks {
+		if boxes[i].Overlaps(canvas.Bounds()) {
+			where := free(boxes[i].Intersect(canvas.Bounds()), size(m.Ref), canvas.Bounds(), taken)
+			taken = append(taken, where)
+			label(canvas, where, m.Ref, palette[i%len(palette)])
+		}
 	}
 	var buf bytes.Buffer
 	if kind == "image/jpeg" {
@@ -66,21 +76,63 @@ var glyphs = map[rune]string{
 	'9': "01110100011000101111000010001001100", 'd': "00001000010110110011100011000101111", 'e': "00000000000111010001111111000001110",
 }
 
-// label writes a ref on a ground of the mark's colour, at twice the size of the glyphs.
-func label(canvas *image.RGBA, at image.Point, text string, c color.RGBA) {
-	const size, gap = 2, 2
-	width := len(text)*(5*size+gap) + gap
-	at.X = max(0, min(at.X, canvas.Bounds().Max.X-width))
-	at.Y = max(0, at.Y)
-	draw.Draw(canvas, image.Rect(at.X, at.Y, at.X+width, at.Y+7*size+2*gap).Intersect(canvas.Bounds()), image.NewUniform(c), image.Point{}, draw.Src)
-	x := at.X + gap
-	for _, r := range strings.ToLower(text) {
-		for i, bit := range glyphs[r] {
-			if bit == '1' {
-				px, py := x+i%5*size, at.Y+gap+i/5*size
-				draw.Draw(canvas, image.Rect(px, py, px+size, py+size).Intersect(canvas.Bounds()), image.White, image.Point{}, draw.Src)
+// A label writes its glyphs at dot times their size, gap pixels from one another and from its edge.
+const dot, gap = 2, 2
+
+// size is how large the label of a ref is, in pixels.
+func size(ref string) image.Point {
+	return image.Pt(len(ref)*(5*dot+gap)+gap, 7*dot+2*gap)
+}
+
+// free finds a place for a label of the given size: in the corner of its box, else above, below or beside it, else the
+// nearest that covers no other label. A picture that is full of labels has them covered.
+func free(box image.Rectangle, size image.Point, canvas image.Rectangle, taken []image.Rectangle) image.Rectangle {
+	var first image.Rectangle
+	try := func(x, y int) (image.Rectangle, bool) {
+		x, y = max(canvas.Min.X, min(x, canvas.Max.X-size.X)), max(canvas.Min.Y, min(y, canvas.Max.Y-size.Y))
+		r := image.Rectangle{image.Pt(x, y), image.Pt(x, y).Add(size)}
+		if first.Empty() {
+			first = r
+		}
+		for _, t := range taken {
+			if r.Overlaps(t) {
+				return r, false
 			}
 		}
-		x += 5*size + gap
+		return r, true
+	}
+	left, top, right, bottom := box.Min.X, box.Min.Y, box.Max.X, box.Max.Y
+	for _, p := range []image.Point{
+		{left, top}, {left, top - size.Y}, {right - size.X, top}, {left, bottom}, {right, top}, {left - size.X, top}, {right - size.X, bottom - size.Y},
+	} {
+		if r, ok := try(p.X, p.Y); ok {
+			return r
+		}
+	}
+	best, near := first, math.MaxInt
+	for y := canvas.Min.Y; y < canvas.Max.Y; y += size.Y {
+		for x := canvas.Min.X; x < canvas.Max.X; x += size.X {
+			if d := (x-left)*(x-left) + (y-top)*(y-top); d < near {
+				if r, ok := try(x, y); ok {
+					best, near = r, d
+				}
+			}
+		}
+	}
+	return best
+}
+
+// label writes a ref on a ground of the mark's colour.
+func label(canvas *image.RGBA, where image.Rectangle, ref string, c color.RGBA) {
+	draw.Draw(canvas, where.Intersect(canvas.Bounds()), image.NewUniform(c), image.Point{}, draw.Src)
+	x, y := where.Min.X+gap, where.Min.Y+gap
+	for _, r := range strings.ToLower(ref) {
+		for i, bit := range glyphs[r] {
+			if bit == '1' {
+				at := image.Pt(x+i%5*dot, y+i/5*dot)
+				draw.Draw(canvas, image.Rectangle{at, at.Add(image.Pt(dot, dot))}.Intersect(canvas.Bounds()), image.White, image.Point{}, draw.Src)
+			}
+		}
+		x += 5*dot + gap
 	}
 }

@@ -32,3 +32,42 @@ func TestAnnotate(t *testing.T) {
 		t.Errorf("something is drawn beside the mark")
 	}
 }
+
+// No label covers another, and none is drawn for what lies outside the picture.
+func TestLabelsKeepApart(t *testing.T) {
+	canvas := image.Rect(0, 0, 300, 200)
+	var taken []image.Rectangle
+	box := image.Rect(100, 50, 140, 60)
+	for range 25 { // As with a link in a card in a row, boxes that begin at one point.
+		where := free(box, size("d1e20"), canvas, taken)
+		if !where.In(canvas) {
+			t.Errorf("a label lies at %v, outside the picture", where)
+		}
+		for _, other := range taken {
+			if where.Overlaps(other) {
+				t.Errorf("the labels at %v and %v overlap", where, other)
+			}
+		}
+		taken = append(taken, where)
+	}
+
+	var plain bytes.Buffer
+	if err := png.Encode(&plain, image.NewRGBA(canvas)); err != nil {
+		t.Fatal(err)
+	}
+	data, err := Annotate(plain.Bytes(), "image/png", []Mark{{Ref: "d1e1", X: 10, Y: -50, Width: 40, Height: 20}, {Ref: "d1e2", X: 10, Y: 500, Width: 40, Height: 20}}, 0, 0, 1, 80)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := png.Decode(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for y := range 200 {
+		for x := range 300 {
+			if _, _, _, a := got.At(x, y).RGBA(); a != 0 {
+				t.Fatalf("something is drawn at %d, %d", x, y)
+			}
+		}
+	}
+}

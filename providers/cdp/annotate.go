@@ -20,15 +20,20 @@ func (p *page) marks(ctx context.Context) ([]picture.Mark, error) {
 		return nil, err
 	}
 	refs := map[inpage.FrameID][]string{}
+	var frames []inpage.FrameID // in the order of the page
 	for _, e := range snap.GetElements() {
 		frame, err := p.driver.FrameOf(ctx, e.GetElementRef())
 		if err != nil {
 			continue
 		}
+		if refs[frame] == nil {
+			frames = append(frames, frame)
+		}
 		refs[frame] = append(refs[frame], e.GetElementRef())
 	}
 	var out []picture.Mark
-	for frame, list := range refs {
+	for _, frame := range frames {
+		list := refs[frame]
 		dx, dy, err := p.offset(ctx, protocol.FrameID(frame))
 		if err != nil {
 			continue // The frame went away.

@@ -160,7 +160,8 @@ func (c Config) steps() []string {
 	}
 }
 
-// arguments are the arguments that a browser is started with, but for its profile.
+// arguments are the arguments that a browser is started with, but for its profile. Chromium takes only the last list of
+// features, so those of the configuration are put together with ours, and win.
 func (c Config) arguments() []string {
 	args := []string{
 		"--remote-debugging-pipe", "--no-startup-window", "--no-first-run", "--no-default-browser-check", "--disable-back-forward-cache",
@@ -170,7 +171,6 @@ func (c Config) arguments() []string {
 		"--disable-ipc-flooding-protection", "--disable-popup-blocking", "--disable-prompt-on-repost", "--disable-quic",
 		"--disable-renderer-backgrounding", "--disable-search-engine-choice-screen", "--disable-sync", "--metrics-recording-only",
 		"--force-color-profile=srgb", "--password-store=basic", "--use-mock-keychain",
-		"--disable-features=" + strings.Join(disabledFeatures, ","),
 	}
 	if c.headless() {
 		args = append(args, "--headless", "--hide-scrollbars", "--mute-audio", "--disable-gpu", "--enable-unsafe-swiftshader")
@@ -178,8 +178,25 @@ func (c Config) arguments() []string {
 	if c.sandboxDisabled() {
 		args = append(args, "--no-sandbox")
 	}
-	return append(args, c.Args...)
+	enabled, disabled := slices.Clone(enabledFeatures), slices.Clone(disabledFeatures)
+	for _, arg := range c.Args {
+		name, value, _ := strings.Cut(arg, "=")
+		switch words := strings.Split(value, ","); name {
+		case "--enable-features":
+			enabled = append(enabled, words...)
+			disabled = slices.DeleteFunc(disabled, func(f string) bool { return slices.Contains(words, f) })
+		case "--disable-features":
+			disabled = append(disabled, words...)
+			enabled = slices.DeleteFunc(enabled, func(f string) bool { return slices.Contains(words, f) })
+		default:
+			args = append(args, arg)
+		}
+	}
+	return append(args, "--enable-features="+strings.Join(enabled, ","), "--disable-features="+strings.Join(disabled, ","))
 }
+
+// enabledFeatures: a screenshot is taken from a surface of its own instead of waiting for the frames of the page's.
+var enabledFeatures = []string{"CDPScreenshotNewSurface"}
 
 // disabledFeatures talk to servers, put things beside the page, or keep pages from being what a script sees.
 var disabledFeatures = []string{

@@ -222,7 +222,8 @@ func (p *page) onNavigatedLocked(ch *channel, e *pagedomain.EventFrameNavigated)
 	f.requested = false
 	f.ready, f.loaded, f.idle = false, false, false
 	if e.Type == pagedomain.NavigationTypeBackForwardCacheRestore {
-		f.ready, f.loaded, f.idle = true, true, true
+		// The document kept its loader's id, which the navigation to it was not told under.
+		f.ready, f.loaded, f.idle, f.pending = true, true, true, ""
 	}
 	if f.pending == f.loader {
 		f.pending = ""

@@ -2,6 +2,8 @@ package cdp
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -124,20 +126,39 @@ func TestClickOnANativeOption(t *testing.T) {
 func TestFileChooserHoldsNobodyUp(t *testing.T) {
 	r := newRig(t, nil)
 	base := site(t, map[string]string{"/": `<title>F</title><input type=file id=f aria-label=Upload><label for=g>Pick</label><input type=file id=g hidden multiple>
-		<button onclick="f.click()">Script</button><button onclick="document.title='went on'">Other</button>`})
+		<button onclick="f.click()">Script</button><button onclick="document.title='went on'">Other</button><input type=file id=no aria-label=Refused onclick="event.preventDefault()">`})
 	u := r.session("chooser")
 	u.open(base + "/")
 	for _, target := range []*browserv1.Target{bySelector("#f"), {TextQuery: ptr("Pick")}, {TextQuery: ptr("Script")}} {
 		began := time.Now()
-		u.click(target)
+		asked(t, u.click(target).GetWarnings(), u)
 		if took := time.Since(began); took > 3*time.Second {
 			t.Errorf("%v took %v", target, took)
 		}
 	}
-	do[*browserv1.PressResponse](r, &browserv1.PressRequest{SessionId: u.id, Target: bySelector("#f"), Key: "Enter"})
-	u.clickOn("button", "Other")
-	if got := u.eval("document.title+f.files.length"); got != `"went on0"` {
+	asked(t, do[*browserv1.PressResponse](r, &browserv1.PressRequest{SessionId: u.id, Target: bySelector("#f"), Key: "Enter"}).GetWarnings(), u)
+	for _, quiet := range []*browserv1.Target{bySelector("#no"), {TextQuery: ptr("Other")}} {
+		if w := u.click(quiet).GetWarnings(); len(w) != 0 {
+			t.Errorf("%v warned: %v", quiet, w)
+		}
+	}
+	if got := u.eval("document.title+f.files.length"); got != `"went on1"` {
 		t.Errorf("the page is %s", got)
 	}
 	do[*browserv1.ScreenshotResponse](r, &browserv1.ScreenshotRequest{SessionId: u.id})
+}
+
+// asked checks that an action said that the page asked for files, and for which input, and that the input takes them.
+func asked(t *testing.T, warnings []*browserv1.Warning, u *user) {
+	t.Helper()
+	if len(warnings) != 1 || warnings[0].GetCode() != "file_chooser" || !strings.Contains(warnings[0].GetMessage(), "upload.set_files") {
+		t.Errorf("the warnings are %v", warnings)
+		return
+	}
+	ref := warnings[0].GetDetails().GetFields()["element_ref"].GetStringValue()
+	path := filepath.Join(u.upload, "a.txt")
+	if err := os.WriteFile(path, []byte("a"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	do[*browserv1.SetFilesResponse](u.rig, &browserv1.SetFilesRequest{SessionId: u.id, Target: byRef(ref), Paths: []string{path}})
 }

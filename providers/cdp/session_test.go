@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -81,10 +82,12 @@ func TestPersist(t *testing.T) {
 	}
 }
 
-// The browser that was attached to runs on, without the session's tabs.
-func TestAttach(t *testing.T) {
+// personsBrowser starts a browser as a person would who lets others drive it, and gives the address of its debugging port.
+// It keeps pages in the back-forward cache.
+func personsBrowser(t *testing.T) (url string, pid int) {
+	t.Helper()
 	dir := t.TempDir()
-	args := append(Config{}.arguments()[2:], "--remote-debugging-port=0", "--user-data-dir="+dir, "about:blank")
+	args := append(slices.DeleteFunc(Config{}.arguments()[2:], func(arg string) bool { return arg == "--disable-back-forward-cache" }), "--remote-debugging-port=0", "--user-data-dir="+dir, "about:blank")
 	found, err := Config{}.choose("")
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +107,13 @@ func TestAttach(t *testing.T) {
 			t.Fatal("the browser told no port")
 		}
 	}
-	r := newRig(t, map[string]any{"attach_url": "http://127.0.0.1:" + port})
+	return "http://127.0.0.1:" + port, cmd.Process.Pid
+}
+
+// The browser that was attached to runs on, without the session's tabs.
+func TestAttach(t *testing.T) {
+	url, pid := personsBrowser(t)
+	r := newRig(t, map[string]any{"attach_url": url})
 	base := site(t, map[string]string{"/": formPage, "/c": cookiePage})
 	require := func(q *browserv1.EnsureSessionRequest) { q.Attach = browserv1.Attach_ATTACH_REQUIRE.Enum() }
 	u := r.session("own", require)
@@ -124,7 +133,7 @@ func TestAttach(t *testing.T) {
 			t.Errorf("close said %v", c)
 		}
 	}
-	if err := syscall.Kill(cmd.Process.Pid, 0); err != nil {
+	if err := syscall.Kill(pid, 0); err != nil {
 		t.Errorf("the person's browser is gone: %v", err)
 	}
 	third := r.session("third", require, func(q *browserv1.EnsureSessionRequest) { q.Isolation = browserv1.Isolation_ISOLATION_SHARED.Enum() })
@@ -136,6 +145,39 @@ func TestAttach(t *testing.T) {
 	fails(none, &browserv1.EnsureSessionRequest{ClientSessionId: "x", Attach: browserv1.Attach_ATTACH_REQUIRE.Enum()}, fault.NotReady, "attach_failed")
 	if s := none.session("y", func(q *browserv1.EnsureSessionRequest) { q.Attach = browserv1.Attach_ATTACH_PREFER.Enum() }); s.info.GetAttachedToExistingBrowser() || len(s.info.GetWarnings()) == 0 {
 		t.Errorf("prefer said %v", s.info)
+	}
+}
+
+// A document that the back-forward cache kept comes back with its refs, and those of the document between are stale.
+func TestBackForwardCache(t *testing.T) {
+	url, _ := personsBrowser(t)
+	r := newRig(t, map[string]any{"attach_url": url})
+	base := site(t, map[string]string{
+		"/":  `<title>First</title><script>born = Math.random()</script><button onclick="document.title='draft'">Delete</button>`,
+		"/2": `<title>Second</title><button onclick="document.title='account'">Delete</button>`,
+	})
+	u := r.session("cache", func(q *browserv1.EnsureSessionRequest) { q.Attach = browserv1.Attach_ATTACH_REQUIRE.Enum() })
+	u.open(base + "/")
+	born, first := u.eval("born"), u.ref("button", "Delete")
+	u.open(base + "/2")
+	second := u.ref("button", "Delete")
+	fails(r, &browserv1.ClickRequest{SessionId: u.id, Target: byRef(first)}, fault.ElementNotFound, "stale_ref")
+	do[*browserv1.GoBackResponse](r, &browserv1.GoBackRequest{SessionId: u.id})
+	if got := u.eval("born"); got != born {
+		t.Fatalf("the document was made anew: %s, not %s", got, born)
+	}
+	fails(r, &browserv1.ClickRequest{SessionId: u.id, Target: byRef(second)}, fault.ElementNotFound, "stale_ref")
+	if got := u.ref("button", "Delete"); got != first {
+		t.Errorf("the button is %s, it was %s", got, first)
+	}
+	u.click(byRef(first))
+	if got := u.eval("document.title"); got != `"draft"` {
+		t.Errorf("the title is %s", got)
+	}
+	do[*browserv1.GoForwardResponse](r, &browserv1.GoForwardRequest{SessionId: u.id})
+	u.click(byRef(second))
+	if got := u.eval("document.title"); got != `"account"` {
+		t.Errorf("the title is %s", got)
 	}
 }
 

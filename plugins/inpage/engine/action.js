@@ -28,8 +28,15 @@
       return dom.shadow(first) && 'clientX' in e ? target.hitAt(e.clientX, e.clientY) ?? first : first;
     };
 
+    // ask notes a click on a file input, which opens the browser's dialog of files; a script or a label may have made it.
+    const ask = (a, e) => {
+      const el = e.composedPath()[0] ?? e.target;
+      if (el?.nodeType === 1 && dom.localName(el) === 'input' && el.type === 'file' && !el.disabled) a.asked = { el, e };
+    };
+
     const see = e => {
       const a = armed;
+      if (a && e.type === 'click') ask(a, e);
       if (!a || !a.types.has(e.type) || !(e.isTrusted || a.synthetic)) return;
       a.seen[e.type] = (a.seen[e.type] ?? 0) + 1;
       if (a.kind === 'press' || a.kind === 'move' || a.kind === 'drop') {
@@ -61,7 +68,8 @@
       armed = null;
     };
 
-    // confirm tells what came, waiting a moment for it: {ok, seen, on, other, active}. ok is null when nothing came.
+    // confirm tells what came, waiting a moment for it: {ok, seen, on, other, active, files}. ok is null when nothing came;
+    // files is the ref of the input for which the browser was asked to choose files.
     const confirm = async (wait, until) => {
       const a = armed;
       if (!a) return { ok: null, seen: {}, on: {}, other: '', active: false };
@@ -69,10 +77,12 @@
       while (!done(a) && clock.now() < end) {
         await Promise.race([new Promise(r => { wake = r; }), clock.sleep(end - clock.now())]);
         wake = null;
+        await clock.sleep(0); // The page's listeners and what the browser does by itself come in the same task as ours.
       }
       if (armed === a) disarm();
       // A trusted press activates the window whoever hides the event; so one that was not active before got a press that we did not see.
-      return { ok: a.ok, seen: a.seen, on: a.on, other: a.other, active: !a.active && active() };
+      const files = a.asked && !a.asked.e.defaultPrevented ? refs.of(a.asked.el) : '';
+      return { ok: a.ok, seen: a.seen, on: a.on, other: a.other, active: !a.active && active(), files };
     };
     return { arm, disarm, confirm, reached };
   })();
