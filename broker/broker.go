@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -48,6 +49,8 @@ type Options struct {
 	Version string
 	// Resolve gives the addresses of host names for guards; nil for the system's resolver.
 	Resolve egress.Resolve
+	// Collectors are what else Metrics tells, such as of provider processes.
+	Collectors []prometheus.Collector
 	// Audit gets every call that ended; nil for none. It must not wait.
 	Audit func(Entry)
 }
@@ -108,10 +111,11 @@ func (w *work) end() {
 // New makes a broker. Close ends it.
 func New(o Options) *Broker {
 	b := &Broker{
-		log: o.Logger, version: o.Version, meter: newMeter(), tracer: o.Tracer, sessions: newSessions(),
+		log: o.Logger, version: o.Version, tracer: o.Tracer, sessions: newSessions(),
 		hub: hub{subs: map[*Subscription]struct{}{}}, lives: lives{known: map[Provider]struct{}{}},
 		calls: calls{byID: map[string]*call{}}, quotas: quotas{byOwner: map[string]*quota{}}, health: newHealth(), audit: o.Audit, resolve: o.Resolve,
 	}
+	b.meter = newMeter(b, o.Collectors)
 	if b.log == nil {
 		b.log = hclog.NewNullLogger()
 	}
@@ -161,6 +165,8 @@ type call struct {
 
 	provider string   // who answered
 	rule     string   // file and line of what the policy decided by, where something was written
+	ruleName string   // its name
+	outcome  string   // what the policy decided: allowed, denied, routed, no_provider; empty where it was not asked
 	url      string   // the first URL of the request, without query and fragment
 	custom   string   // the custom method that provider.command names
 	without  []string // providers that a question leaves out
@@ -185,7 +191,7 @@ func (b *Broker) Call(ctx context.Context, who *Caller, m *catalog.Method, req p
 		err = c.fail(ctx, err)
 	}
 	b.quotas.spend(who.Principal.ID, b.policy.Load().Config().LimitsOf(who.Principal.Name), resp)
-	b.record(c, err, time.Since(start))
+	b.record(ctx, c, err, time.Since(start))
 	return resp, err
 }
 
@@ -267,7 +273,7 @@ func (b *Broker) inLane(ctx context.Context, c *call, s *session, send func(cont
 	turn := s.lane.enter(c.method, c.req)
 	defer s.lane.leave(turn)
 	placed(ctx)
-	if err := turn.wait(ctx, c.until); err != nil {
+	if err := b.await(ctx, c, turn); err != nil {
 		return nil, err
 	}
 	page := catalog.PageID(c.req)
@@ -280,10 +286,20 @@ func (b *Broker) inLane(ctx context.Context, c *call, s *session, send func(cont
 	if err != nil {
 		return nil, b.sessionFault(ctx, s, err)
 	}
+	b.meter.answered(resp)
 	if active, ok := activePage(c.req, page, resp); ok {
 		s.lane.learn(active)
 	}
 	return resp, nil
+}
+
+// await waits for a call's turn.
+func (b *Broker) await(ctx context.Context, c *call, t *turn) error {
+	if t.free() {
+		return nil
+	}
+	defer b.meter.waiting()()
+	return t.wait(ctx, c.until)
 }
 
 // allow asks the policy about a call on a session, or about a provider, and opens its URLs exactly as they were checked.
@@ -331,15 +347,14 @@ func (b *Broker) decide(c *call, s *session, f policy.Facts) error {
 
 // decided notes where the rule stands that a decision was made by.
 func (c *call) decided(d *policy.Decision) {
+	c.rule, c.ruleName, c.outcome = "", "", "allowed"
 	switch {
 	case d.Denied != nil:
-		c.rule = d.Denied.Where
+		c.rule, c.ruleName, c.outcome = d.Denied.Where, d.Denied.Rule, "denied"
 	case d.Allowed != "":
 		c.rule = d.Allowed
 	case len(d.Matched) > 0:
-		c.rule = d.Matched[0].Where
-	default:
-		c.rule = ""
+		c.rule, c.ruleName = d.Matched[0].Where, d.Matched[0].Name
 	}
 }
 
@@ -398,12 +413,9 @@ func (c *call) late() *fault.Error {
 }
 
 // record logs and counts a call that ended.
-func (b *Broker) record(c *call, err error, took time.Duration) {
-	word := "ok"
-	if err != nil {
-		word = fault.Word(fault.CodeOf(err))
-	}
-	b.meter.call(c.method.Name, c.provider, word, took)
+func (b *Broker) record(ctx context.Context, c *call, err error, took time.Duration) {
+	word := wordOf(err)
+	b.meter.call(ctx, c, err, took)
 	if c.sent && err == nil {
 		b.health.took(c.provider, took)
 	}

@@ -50,7 +50,6 @@ func (b *Broker) end(ctx context.Context, s *session, reason string) (*browserv1
 	if lost {
 		return done, nil
 	}
-	b.meter.sessions(s.life.ID(), -1)
 	b.hub.publish(audience{owner: s.owner, session: s.id}, event(eventClosed, map[string]any{
 		"session_id": s.id, "client_session_id": s.client, "provider_id": s.life.ID(), "reason": reason,
 	}))

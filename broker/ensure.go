@@ -195,13 +195,18 @@ func (b *Broker) create(ctx context.Context, c *call, ask *browserv1.EnsureSessi
 		return nil, nil, err
 	}
 	if len(route.Kept) == 0 {
+		c.outcome = "no_provider"
 		return nil, nil, route.none(ask)
 	}
+	c.outcome = "routed"
 	var failures []error
 	for _, k := range route.Kept {
 		c.provider = k.Provider
 		s, warnings, err := b.make(ctx, c, k, ask, &route.decision)
 		b.made(k.Provider, err)
+		if len(failures) > 0 {
+			b.meter.fellBack(route.Kept[len(failures)-1].Provider, k.Provider, failures[len(failures)-1])
+		}
 		if err == nil {
 			for i, f := range failures {
 				warnings = append(warnings, failedOver(route.Kept[i], f))
@@ -271,7 +276,6 @@ func (b *Broker) make(ctx context.Context, c *call, k *Candidate, ask *browserv1
 	s.settle(c.who, k, answer)
 	s.ctx, s.cancel = context.WithCancelCause(b.ctx)
 	b.sessions.add(s)
-	b.meter.sessions(s.life.ID(), 1)
 	b.adopt(s.life) //nolint:contextcheck // a life is watched beyond the call
 	return s, warnings, nil
 }

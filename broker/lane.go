@@ -55,6 +55,19 @@ func (l *lane) enter(m *catalog.Method, req proto.Message) *turn {
 	return t
 }
 
+// free says that a call need not wait.
+func (t *turn) free() bool {
+	if t == nil || t.ready == nil {
+		return true
+	}
+	select {
+	case <-t.ready:
+		return true
+	default:
+		return false
+	}
+}
+
 // wait returns when it is the call's turn, with the cause when ctx ends first, and with context.DeadlineExceeded at the
 // caller's deadline.
 func (t *turn) wait(ctx context.Context, until time.Time) error {

@@ -125,6 +125,7 @@ func (b *Broker) hear(p Provider, ev *browserv1.Event) {
 	case "page.closed":
 		s.lane.forget(ev.GetPayload().GetFields()["page_id"].GetStringValue())
 	}
+	b.meter.heard(ev.GetType(), ev.GetPayload())
 	out := proto.CloneOf(ev)
 	out.GetPayload().GetFields()["session_id"] = structpb.NewStringValue(s.id)
 	b.hub.publish(audience{owner: s.owner, session: s.id}, out)
@@ -157,7 +158,6 @@ func (b *Broker) lose(s *session, why *fault.Error) {
 	s.mu.Unlock()
 	s.cancel(why)
 	b.release(s)
-	b.meter.sessions(s.life.ID(), -1)
 	b.log.Warn("session lost", "provider", s.life.ID(), "reason", why.ReasonWord())
 	b.hub.publish(audience{owner: s.owner, session: s.id}, event(eventLost, map[string]any{
 		"session_id": s.id, "client_session_id": s.client, "provider_id": s.life.ID(), "reason": why.ReasonWord(), "message": why.Message,

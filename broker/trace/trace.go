@@ -104,6 +104,14 @@ func hashed(id string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// ID is the trace that a call belongs to, where that is kept; empty otherwise.
+func ID(ctx context.Context) string {
+	if s := otel.SpanContextFromContext(ctx); s.IsSampled() {
+		return s.TraceID().String()
+	}
+	return ""
+}
+
 // wire is the W3C trace context; baggage is not passed on, for nobody here reads it.
 var wire = propagation.TraceContext{}
 

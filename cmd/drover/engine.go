@@ -33,6 +33,7 @@ type engine struct {
 	digests *host.Digests
 
 	telemetry *telemetry // nil where nothing is traced
+	processes *processMeter
 	audit     *auditLog
 
 	mu      sync.Mutex // over supervisors, during a reload
@@ -71,9 +72,11 @@ func newEngine(o engineOptions) (*engine, error) {
 	e.digests = &host.Digests{File: filepath.Join(e.places.cache, "digests.json")}
 	e.audit = &auditLog{log: o.log}
 	e.telemetry = openTelemetry(o.log)
+	e.processes = newProcessMeter()
 	e.broker = broker.New(broker.Options{
-		Tracer: e.telemetry.tracer(),
-		Policy: policy.New(o.config), Logger: o.log.Named("broker"), Version: programVersion(), Audit: e.audit.write,
+		Collectors: e.processes.collectors(),
+		Tracer:     e.telemetry.tracer(),
+		Policy:     policy.New(o.config), Logger: o.log.Named("broker"), Version: programVersion(), Audit: e.audit.write,
 	})
 	e.apply(o.config)
 	e.work.Go(func() { e.sweep(root) })
@@ -83,6 +86,7 @@ func newEngine(o engineOptions) (*engine, error) {
 // sweep removes what killed brokers left behind. The start does not wait for it.
 func (e *engine) sweep(root string) {
 	swept, err := host.Sweep(root)
+	e.processes.swept(swept)
 	if err != nil {
 		e.log.Warn("leftovers cannot be removed", "error", err)
 	}
@@ -137,7 +141,7 @@ func (e *engine) supervise(cfg *policy.Config, w want) *source {
 	if len(cfg.Files.Upload) > 0 {
 		uploads = cfg.Files.Upload
 	}
-	s := &source{want: w}
+	s, count := &source{want: w}, e.processes.follow(w.id)
 	s.super = host.Supervise(host.Options{
 		Spec: host.Spec{
 			ID: w.id, Path: w.path, Env: w.env, NoMTLS: w.noMTLS, Config: w.body, Run: e.run, Digests: e.digests,
@@ -147,6 +151,7 @@ func (e *engine) supervise(cfg *policy.Config, w want) *source {
 		CacheDir: filepath.Join(e.places.cache, "describe"), Idle: cfg.Sessions.ProviderIdle,
 		OnChange: func(c host.Change) {
 			e.log.Debug("provider changed", "provider", w.id, "from", c.From, "to", c.To)
+			count(c)
 			e.broker.Changed(w.id)
 		},
 	})

@@ -126,7 +126,7 @@ func docOf(ref string) int {
 // stale is the error of a ref whose element or document is gone, with the elements of the page that look like it.
 func (p *Page) stale(ctx context.Context, ref string) error {
 	e := fault.New(fault.ElementNotFound, "the element of %s is no longer in the page", ref).Reason("stale_ref").
-		With("element_ref", ref).Hint("take a new page.snapshot")
+		With("element_ref", ref).With("gone", "document").Hint("take a new page.snapshot")
 	candidates := []any{}
 	if k, ok := p.recall(ref); ok {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)

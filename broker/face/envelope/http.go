@@ -69,7 +69,7 @@ func (s *Server) Handler() http.Handler {
 	guarded("GET /v1/events", http.HandlerFunc(s.events))
 	guarded("GET /v1/artifacts/{ref...}", s.traced("GET /v1/artifacts/{ref}", s.artifact))
 	guarded("GET /v1/openapi.json", http.HandlerFunc(s.describe))
-	guarded("GET /metrics", promhttp.HandlerFor(s.Broker.Metrics(), promhttp.HandlerOpts{}))
+	guarded("GET /metrics", promhttp.HandlerFor(s.Broker.Metrics(), promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	for path, h := range s.Mounts {
 		guarded(path, h)
 	}

@@ -323,7 +323,7 @@ func TestMetrics(t *testing.T) {
 	w := serveWeb(t)
 	w.call(w.ann, ensureBody)
 	_, body := w.raw(strings.Replace(routes["metrics"], "HEADERS", "Host: {HOST}\n"+auth, 1))
-	for _, want := range []string{`drover_requests_total{code="ok",method="session.ensure",provider="cdp"} 1`, `drover_sessions{provider="cdp"} 1`} {
+	for _, want := range []string{`drover_requests_total{code="ok",method="session.ensure",provider="cdp"} 1`, `drover_sessions{provider="cdp",state="ready"} 1`, `drover_provider_up{provider="cdp"} 1`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%s is missing in\n%s", want, body)
 		}
