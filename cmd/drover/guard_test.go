@@ -14,23 +14,42 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/droverhq/drover/broker"
+	"github.com/droverhq/drover/plugins"
 	"github.com/droverhq/drover/plugins/host"
 	"github.com/droverhq/drover/plugins/plugintest"
 	"github.com/droverhq/drover/policy"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/catalog"
 	"github.com/droverhq/drover/proto/fault"
+	"github.com/droverhq/drover/providers/bidi"
 	"github.com/droverhq/drover/providers/cdp"
 )
 
 // forbiddenWords are what the forbidden server says; no caller under the guard may ever see them.
 const forbiddenWords = "the crown jewels"
 
-// Guards the guard on real Chromium: whichever way a page goes, a session never reaches a host that it may not, by name or
+// engines are the browsers that a guard must hold on, each with the provider that drives it.
+var engines = []struct {
+	name, browser string
+	provider      func() *plugins.Server
+}{
+	{"cdp-chromium", "chromium", cdp.New},
+	{"bidi-firefox", "firefox", bidi.New},
+	{"bidi-chromium", "chromium", bidi.New},
+}
+
+// Guards the guard on real browsers: whichever way a page goes, a session never reaches a host that it may not, by name or
 // by what a name resolves to, loopback included; the same browser binary reaches it for a session that no guard holds.
-func TestGuardHoldsOnChromium(t *testing.T) {
+func TestGuardHolds(t *testing.T) {
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) { guardHolds(t, e.provider(), e.browser) })
+	}
+}
+
+func guardHolds(t *testing.T, provider *plugins.Server, browser string) {
 	var hits atomic.Int64
 	forbidden := serveOn(t, "127.0.0.9", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		hits.Add(1)
@@ -66,14 +85,14 @@ func TestGuardHoldsOnChromium(t *testing.T) {
 	_, okPort, _ := net.SplitHostPort(strings.TrimPrefix(serveOn(t, "127.0.0.1", mux), "http://"))
 	ok := "http://ok.test:" + okPort
 
-	b := chromiumUnder(t, `
+	b := brokerUnder(t, provider, `
 guard "inside" {
-  when    = client.name == "kept"
+  when    = client.name == "kept" && session.metadata.free == ""
   schemes = ["http", "https"]
   deny    = ["127.0.0.9/32", "10.0.0.0/8"]
   reason  = "the jewels stay"
 }`)
-	kept := newGuarded(t, b, "kept")
+	kept := newGuarded(t, b, "kept", browser)
 
 	for _, path := range []string{forbidden + "/", sneaky + "/", ok + "/redirect-addr", ok + "/redirect-name"} {
 		_, err := kept.send(&browserv1.OpenRequest{Url: path})
@@ -126,17 +145,38 @@ guard "inside" {
 		t.Errorf("the forbidden server was reached %d times", n)
 	}
 
-	free := newGuarded(t, b, "free")
+	free := newGuarded(t, b, "free", browser)
 	free.must(&browserv1.OpenRequest{Url: forbidden + "/"})
 	if text := free.text(""); !strings.Contains(text, forbiddenWords) || hits.Load() == 0 {
 		t.Errorf("without a guard the page says %q", text)
 	}
+
+	keptProfile(t, b, browser, forbidden)
 
 	// A reload that puts a guard over the session refuses it until it is made again.
 	b.SetPolicy(policy.New(load(t, "guard \"all\" {\n deny = [\"127.0.0.9\"]\n}")))
 	if _, err := free.send(&browserv1.SnapshotRequest{}); fault.ReasonOf(err) != policy.ReasonPolicy {
 		t.Errorf("after the reload: %v", err)
 	}
+}
+
+// keptProfile has a session with a kept profile be made under the guard, and then without: the profile keeps nothing of it.
+func keptProfile(t *testing.T, b *broker.Broker, browser, forbidden string) {
+	persist := func(r *browserv1.EnsureSessionRequest) { r.Persist = proto.Bool(true) }
+	p := newGuarded(t, b, "kept", browser, persist)
+	if _, err := p.send(&browserv1.OpenRequest{Url: forbidden + "/"}); fault.ReasonOf(err) != policy.ReasonURL {
+		t.Errorf("a kept profile under the guard: %v", err)
+	}
+	p.clean("a kept profile")
+	p.must(&browserv1.CloseSessionRequest{})
+	p = newGuarded(t, b, "kept", browser, persist, func(r *browserv1.EnsureSessionRequest) {
+		r.Metadata, _ = structpb.NewStruct(map[string]any{"free": "yes"})
+	})
+	p.must(&browserv1.OpenRequest{Url: forbidden + "/"})
+	if text := p.text(""); !strings.Contains(text, forbiddenWords) {
+		t.Errorf("the profile without the guard says %q", text)
+	}
+	p.must(&browserv1.CloseSessionRequest{})
 }
 
 func load(t *testing.T, src string) *policy.Config {
@@ -160,15 +200,15 @@ func serveOn(t *testing.T, addr string, h http.Handler) string {
 	return s.URL
 }
 
-// chromiumUnder is a broker with the real Chromium provider under a config; names of .test are resolved by the test.
-func chromiumUnder(t *testing.T, src string) *broker.Broker {
+// brokerUnder is a broker with a real provider under a config; names of .test are resolved by the test.
+func brokerUnder(t *testing.T, provider *plugins.Server, src string) *broker.Broker {
 	t.Helper()
 	run, err := os.MkdirTemp("", "drv")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(run) })
-	i := plugintest.ConnectSpec(t, cdp.New(), host.Spec{ID: "cdp", Settings: &browserv1.HostSettings{RunDir: run, StateDir: t.TempDir()}})
+	i := plugintest.ConnectSpec(t, provider, host.Spec{ID: provider.Info().ID, Settings: &browserv1.HostSettings{RunDir: run, StateDir: t.TempDir()}})
 	b := broker.New(broker.Options{
 		Policy: policy.New(load(t, src)), Sources: []broker.Source{here{i}},
 		Resolve: func(_ context.Context, name string) ([]netip.Addr, error) {
@@ -196,10 +236,17 @@ type guarded struct {
 	session string
 }
 
-func newGuarded(t *testing.T, b *broker.Broker, name string) *guarded {
+func newGuarded(t *testing.T, b *broker.Broker, name, browser string, set ...func(*browserv1.EnsureSessionRequest)) *guarded {
 	t.Helper()
 	g := &guarded{t: t, caller: b.Connect(broker.Principal{ID: "token:" + name, Name: name}, broker.Unbound)}
-	g.session = g.must(&browserv1.EnsureSessionRequest{ClientSessionId: "s"}).(*browserv1.EnsureSessionResponse).GetSessionId()
+	req := &browserv1.EnsureSessionRequest{ClientSessionId: "s", BrowserPreference: &browser}
+	if len(set) > 0 {
+		req.ClientSessionId = "profile"
+	}
+	for _, f := range set {
+		f(req)
+	}
+	g.session = g.must(req).(*browserv1.EnsureSessionResponse).GetSessionId()
 	return g
 }
 

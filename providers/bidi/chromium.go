@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/droverhq/drover/plugins/containment"
 )
 
 // arguments are the arguments that Chromium is started with. With the pipe it ends by itself when its driver does.
@@ -40,7 +42,7 @@ var disabledFeatures = []string{
 }
 
 // startChromium starts a driver, has it start the browser, and connects to the BiDi endpoint that it gives.
-func (p *Provider) startChromium(ctx context.Context, found product, profile string) (*browser, error) {
+func (p *Provider) startChromium(ctx context.Context, found product, profile, egress string) (*browser, error) {
 	config, host := p.settings()
 	temp, err := makeFolder(host.GetRunDir(), "profile-")
 	if err != nil {
@@ -59,7 +61,11 @@ func (p *Provider) startChromium(ctx context.Context, found product, profile str
 	if err != nil {
 		return b, err
 	}
-	options := map[string]any{"binary": found.path, "args": config.arguments(profile)}
+	args := config.arguments(profile)
+	if egress != "" {
+		args = append(args, containment.Chromium(egress)...)
+	}
+	options := map[string]any{"binary": found.path, "args": args}
 	var got struct {
 		SessionID    string       `json:"sessionId"`
 		Capabilities capabilities `json:"capabilities"`

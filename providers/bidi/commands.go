@@ -37,7 +37,7 @@ var (
 	sessionSubscribe = command[subscription, nothing]{"session.subscribe", quick}
 
 	browserClose             = command[nothing, nothing]{"browser.close", quick}
-	browserCreateUserContext = command[nothing, userContext]{"browser.createUserContext", quick}
+	browserCreateUserContext = command[newUserContext, userContext]{"browser.createUserContext", quick}
 	browserRemoveUserContext = command[userContext, nothing]{"browser.removeUserContext", quick}
 	browserDownloads         = command[downloadBehavior, nothing]{"browser.setDownloadBehavior", quick}
 
@@ -97,6 +97,18 @@ type subscription struct {
 
 type userContext struct {
 	UserContext string `json:"userContext"`
+}
+
+type newUserContext struct {
+	Proxy *proxySettings `json:"proxy,omitempty"`
+}
+
+// proxySettings is session.ProxyConfiguration, by hand.
+type proxySettings struct {
+	Type    string   `json:"proxyType"`
+	HTTP    string   `json:"httpProxy"`
+	SSL     string   `json:"sslProxy,omitempty"`
+	NoProxy []string `json:"noProxy,omitempty"`
 }
 
 type downloadBehavior struct {

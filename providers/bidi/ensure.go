@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/droverhq/drover/plugins"
+	"github.com/droverhq/drover/plugins/containment"
 	"github.com/droverhq/drover/plugins/inpage"
 	"github.com/droverhq/drover/plugins/shelf"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
@@ -65,6 +66,11 @@ func (p *Provider) browserFor(ctx context.Context, r *browserv1.EnsureSessionReq
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
+	egress, told, err := containment.Admit(ctx, &want.attach, want.isolation, want.persist)
+	if err != nil {
+		return nil, err
+	}
+	*warnings = append(*warnings, told...)
 	if want.attach == browserv1.Attach_ATTACH_PREFER || want.attach == browserv1.Attach_ATTACH_REQUIRE {
 		b, err := p.attach(ctx, r.GetBrowserPreference())
 		if err == nil {
@@ -86,31 +92,36 @@ func (p *Provider) browserFor(ctx context.Context, r *browserv1.EnsureSessionReq
 		*warnings = append(*warnings, &browserv1.Warning{Code: "sandbox_disabled", Message: sandboxMessage})
 	}
 	if want.persist {
-		return p.startPersistent(ctx, found, r.GetClientSessionId())
+		return p.startPersistent(ctx, found, r.GetClientSessionId(), egress)
+	}
+	key := found.path
+	if egress != "" { // the browser's own traffic finds no way out; each session has its proxy
+		key, egress = key+" contained", containment.Nowhere
 	}
 	p.mu.Lock()
-	b := p.shared[found.path]
+	b := p.shared[key]
 	p.mu.Unlock()
 	if b != nil && !b.gone() {
 		return b, nil
 	}
-	if b, err = p.start(ctx, found, ""); err != nil {
+	if b, err = p.start(ctx, found, "", egress); err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
-	p.shared[found.path] = b
+	p.shared[key] = b
 	p.mu.Unlock()
 	return b, nil
 }
 
-// start starts a browser; profile is its folder, or "" for a temporary one.
-func (p *Provider) start(ctx context.Context, found product, profile string) (*browser, error) {
+// start starts a browser; profile is its folder, or "" for a temporary one, and egress the proxy that keeps it inside a
+// guard, or "" for none.
+func (p *Provider) start(ctx context.Context, found product, profile, egress string) (*browser, error) {
 	plugins.Progress(ctx, "starting_browser", "starting "+found.label)
 	begin := p.startChromium
 	if found.family == familyFirefox {
 		begin = p.startFirefox
 	}
-	b, err := begin(ctx, found, profile)
+	b, err := begin(ctx, found, profile, egress)
 	if err == nil {
 		b.product.version = b.caps.BrowserVersion
 		return b, nil
@@ -141,7 +152,7 @@ func (p *Provider) openSession(ctx context.Context, b *browser, r *browserv1.Ens
 		s.viewport = &browserv1.Size{Width: defaultWidth, Height: defaultHeight}
 	}
 	if want.isolation != browserv1.Isolation_ISOLATION_SHARED && !b.persist {
-		res, err := do(ctx, b.conn, browserCreateUserContext, nothing{})
+		res, err := do(ctx, b.conn, browserCreateUserContext, newUserContext{Proxy: b.proxyFor(plugins.Egress(ctx))})
 		if err != nil {
 			return nil, s.refused(ctx, err)
 		}

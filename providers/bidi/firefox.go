@@ -57,10 +57,12 @@ var firefoxPrefs = map[string]any{
 	"widget.gtk.overlay-scrollbars.enabled":                 true,
 }
 
-// writePrefs writes the preferences into a profile.
-func writePrefs(dir string, more map[string]any) error {
+// writePrefs writes the preferences into a profile; later ones win.
+func writePrefs(dir string, more ...map[string]any) error {
 	all := maps.Clone(firefoxPrefs)
-	maps.Copy(all, more)
+	for _, m := range more {
+		maps.Copy(all, m)
+	}
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		value := all[name]
@@ -84,16 +86,17 @@ func writePrefs(dir string, more map[string]any) error {
 }
 
 // startFirefox starts Firefox on a profile and connects to it. profile is "" for one that goes with the browser.
-func (p *Provider) startFirefox(ctx context.Context, found product, profile string) (*browser, error) {
+func (p *Provider) startFirefox(ctx context.Context, found product, profile, egress string) (*browser, error) {
 	config, host := p.settings()
 	temp, err := makeFolder(host.GetRunDir(), "profile-")
 	if err != nil {
 		return nil, err
 	}
-	if profile == "" {
+	kept := profile != ""
+	if !kept {
 		profile = temp
 	}
-	if err := writePrefs(profile, config.Prefs); err != nil {
+	if err := prepare(profile, kept, config.Prefs, egress); err != nil {
 		_ = os.RemoveAll(temp)
 		return nil, err
 	}

@@ -18,13 +18,13 @@ import (
 type profileLock struct{ file *os.File }
 
 // startPersistent starts a browser on the profile that is kept for a client session. It belongs to that session alone.
-func (p *Provider) startPersistent(ctx context.Context, found product, client string) (*browser, error) {
+func (p *Provider) startPersistent(ctx context.Context, found product, client, egress string) (*browser, error) {
 	_, host := p.settings()
 	lock, dir, err := lockProfile(host, found, client)
 	if err != nil {
 		return nil, err
 	}
-	b, err := p.start(ctx, found, dir)
+	b, err := p.start(ctx, found, dir, egress)
 	if err != nil {
 		lock.release()
 		return nil, err

@@ -5,6 +5,7 @@ package bidi
 
 import (
 	"context"
+	"maps"
 	"sync"
 
 	"github.com/droverhq/drover/plugins"
@@ -25,7 +26,7 @@ type Provider struct {
 	config   Config
 	host     *browserv1.HostSettings
 	browsers map[*browser]struct{}
-	shared   map[string]*browser // the browsers that this provider started for everyone, by their paths
+	shared   map[string]*browser // the browsers that this provider started for everyone, by their paths and whether they are contained
 	attached *browser            // the running browser that it attached to
 	sessions map[string]*session
 	clients  map[string]*session
@@ -52,7 +53,7 @@ func New() *plugins.Server {
 var features = []string{
 	"element_refs", "a11y_snapshot", "dom_snapshot", "html_snapshot", "full_page_screenshot", "persistent_profile",
 	"isolated_contexts", "js_eval", "network_observe", "console_observe", "file_upload", "download_observe", "dialogs", "frames",
-	"events", "input_trusted", "closed_shadow_roots",
+	"events", "input_trusted", "closed_shadow_roots", "containment_proxy",
 }
 
 // featuresOf gives the features of a family: only Firefox takes a connection from outside without a driver.
@@ -117,9 +118,7 @@ func (p *Provider) forget(b *browser) {
 func (p *Provider) unshare(b *browser) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.shared[b.product.path] == b {
-		delete(p.shared, b.product.path)
-	}
+	maps.DeleteFunc(p.shared, func(_ string, o *browser) bool { return o == b })
 	if p.attached == b {
 		p.attached = nil
 	}

@@ -30,7 +30,7 @@ func (p *Provider) verify(ctx context.Context, _ *browserv1.VerifyRequest) (*bro
 	}
 	plugins.Progress(ctx, "starting_browser", "starting "+found.label)
 	began := time.Now()
-	b, err := p.start(ctx, found, "")
+	b, err := p.start(ctx, found, "", "")
 	if !v.note("browser_starts", err, func() string {
 		return fmt.Sprintf("%s %s started in %d ms", b.product.label, b.product.version, time.Since(began).Milliseconds())
 	}, "run "+found.path+" --version by hand; what it prints says what is missing") {

@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/cdproto/target"
 
 	"github.com/droverhq/drover/plugins"
+	"github.com/droverhq/drover/plugins/containment"
 	"github.com/droverhq/drover/plugins/inpage"
 	"github.com/droverhq/drover/plugins/shelf"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
@@ -26,10 +27,11 @@ func (p *Provider) browserFor(ctx context.Context, r *browserv1.EnsureSessionReq
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	egress := plugins.Egress(ctx)
-	if err := containable(egress, &want, warnings); err != nil {
+	egress, told, err := containment.Admit(ctx, &want.attach, want.isolation, want.persist)
+	if err != nil {
 		return nil, err
 	}
+	*warnings = append(*warnings, told...)
 	if want.attach == browserv1.Attach_ATTACH_PREFER || want.attach == browserv1.Attach_ATTACH_REQUIRE {
 		b, err := p.attach(ctx)
 		if err == nil {
@@ -52,11 +54,11 @@ func (p *Provider) browserFor(ctx context.Context, r *browserv1.EnsureSessionReq
 	}
 	key, more := found.path, []string(nil)
 	if egress != "" { // the browser's own traffic finds no way out; each session has its proxy
-		key, more = key+" contained", contained(nowhere)
+		key, more = key+" contained", containment.Chromium(containment.Nowhere)
 	}
 	if want.persist {
 		if egress != "" {
-			more = contained(egress)
+			more = containment.Chromium(egress)
 		}
 		return p.startPersistent(ctx, found, r.GetClientSessionId(), more...)
 	}
@@ -137,7 +139,7 @@ func (p *Provider) openSession(ctx context.Context, b *browser, r *browserv1.Ens
 	if want.isolation != browserv1.Isolation_ISOLATION_SHARED && !b.persist {
 		params := target.CreateBrowserContextParams{DisposeOnDetach: yes()}
 		if at := plugins.Egress(ctx); at != "" {
-			params.ProxyServer, params.ProxyBypassList = "http://"+at, bypassNothing
+			params.ProxyServer, params.ProxyBypassList = "http://"+at, containment.Bypass
 		}
 		res, err := ask(ctx, b, target.CreateBrowserContext, params)
 		if err != nil {

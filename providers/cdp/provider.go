@@ -6,6 +6,7 @@ package cdp
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
@@ -101,9 +102,7 @@ func (p *Provider) forget(b *browser) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.browsers, b)
-	if p.shared[b.product.path] == b {
-		delete(p.shared, b.product.path)
-	}
+	maps.DeleteFunc(p.shared, func(_ string, o *browser) bool { return o == b })
 	if p.attached == b {
 		p.attached = nil
 	}
