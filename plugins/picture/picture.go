@@ -10,6 +10,7 @@ import (
 	"image/jpeg"
 	"image/png"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -38,7 +39,7 @@ func Annotate(data []byte, kind string, marks []Mark, left, top, scale float64, 
 	var taken []image.Rectangle
 	for i, m := range marks {
 		if boxes[i].Overlaps(canvas.Bounds()) {
-			where := free(boxes[i].Intersect(canvas.Bounds()), size(m.Ref), canvas.Bounds(), taken)
+			where := free(boxes[i].Intersect(canvas.Bounds()), size(m.Ref), canvas.Bounds(), taken, boxes)
 			taken = append(taken, where)
 			label(canvas, where, m.Ref, palette[i%len(palette)])
 		}
@@ -84,42 +85,49 @@ func size(ref string) image.Point {
 	return image.Pt(len(ref)*(5*dot+gap)+gap, 7*dot+2*gap)
 }
 
-// free finds a place for a label of the given size: in the corner of its box, else above, below or beside it, else the
-// nearest that covers no other label. A picture that is full of labels has them covered.
-func free(box image.Rectangle, size image.Point, canvas image.Rectangle, taken []image.Rectangle) image.Rectangle {
-	var first image.Rectangle
-	try := func(x, y int) (image.Rectangle, bool) {
-		x, y = max(canvas.Min.X, min(x, canvas.Max.X-size.X)), max(canvas.Min.Y, min(y, canvas.Max.Y-size.Y))
-		r := image.Rectangle{image.Pt(x, y), image.Pt(x, y).Add(size)}
-		if first.Empty() {
-			first = r
-		}
-		for _, t := range taken {
-			if r.Overlaps(t) {
-				return r, false
-			}
-		}
-		return r, true
+// free finds a place for a label of the given size: at its box where it covers neither another label nor what any box holds,
+// or at least not what its own holds; else in a corner of it; else the nearest place that covers no other label. A picture that is full of labels has
+// them covered.
+func free(box image.Rectangle, size image.Point, canvas image.Rectangle, taken, boxes []image.Rectangle) image.Rectangle {
+	within := func(x, y int) image.Rectangle {
+		at := image.Pt(max(canvas.Min.X, min(x, canvas.Max.X-size.X)), max(canvas.Min.Y, min(y, canvas.Max.Y-size.Y)))
+		return image.Rectangle{at, at.Add(size)}
 	}
 	left, top, right, bottom := box.Min.X, box.Min.Y, box.Max.X, box.Max.Y
-	for _, p := range []image.Point{
-		{left, top}, {left, top - size.Y}, {right - size.X, top}, {left, bottom}, {right, top}, {left - size.X, top}, {right - size.X, bottom - size.Y},
-	} {
-		if r, ok := try(p.X, p.Y); ok {
+	beside := []image.Rectangle{
+		within(left, top-size.Y), within(left, bottom), within(right, top), within(left-size.X, top), within(right-size.X, top-size.Y), within(right-size.X, bottom),
+	}
+	for _, r := range beside {
+		if vacant(r, taken) && vacant(r, boxes) {
 			return r
 		}
 	}
-	best, near := first, math.MaxInt
+	for _, r := range beside {
+		if vacant(r, taken) && !r.Overlaps(box) {
+			return r
+		}
+	}
+	for _, r := range append([]image.Rectangle{within(left, top), within(right-size.X, top), within(right-size.X, bottom-size.Y)}, beside...) {
+		if vacant(r, taken) {
+			return r
+		}
+	}
+	best, near := within(left, top), math.MaxInt
 	for y := canvas.Min.Y; y < canvas.Max.Y; y += size.Y {
 		for x := canvas.Min.X; x < canvas.Max.X; x += size.X {
 			if d := (x-left)*(x-left) + (y-top)*(y-top); d < near {
-				if r, ok := try(x, y); ok {
+				if r := within(x, y); vacant(r, taken) {
 					best, near = r, d
 				}
 			}
 		}
 	}
 	return best
+}
+
+// vacant says whether a rectangle overlaps none of the others.
+func vacant(r image.Rectangle, others []image.Rectangle) bool {
+	return !slices.ContainsFunc(others, r.Overlaps)
 }
 
 // label writes a ref on a ground of the mark's colour.

@@ -38,8 +38,11 @@ func TestLabelsKeepApart(t *testing.T) {
 	canvas := image.Rect(0, 0, 300, 200)
 	var taken []image.Rectangle
 	box := image.Rect(100, 50, 140, 60)
+	if where := free(box, size("d1e2"), canvas, nil, []image.Rectangle{box}); where.Overlaps(box) {
+		t.Errorf("the label at %v covers what it names", where)
+	}
 	for range 25 { // As with a link in a card in a row, boxes that begin at one point.
-		where := free(box, size("d1e20"), canvas, taken)
+		where := free(box, size("d1e20"), canvas, taken, []image.Rectangle{box})
 		if !where.In(canvas) {
 			t.Errorf("a label lies at %v, outside the picture", where)
 		}
