@@ -129,6 +129,24 @@ func (p *page) waitReady(ctx context.Context) error {
 	return p.unfitLocked(false)
 }
 
+// wakeTime is how long a discarded tab gets to load again.
+const wakeTime = 5 * time.Second
+
+// wake shows a tab that was there before the session and has no document. When the browser had discarded it, to save
+// memory, it loads its address again; when its renderer had crashed, it stays as it is.
+func (p *page) wake(ctx context.Context) {
+	p.b.mu.Lock()
+	asleep := p.found && p.crashed && p.frames[p.main].moves == 0
+	p.b.mu.Unlock()
+	if !asleep {
+		return
+	}
+	ctx, cancel := leaveTime(ctx, wakeTime)
+	defer cancel()
+	p.ch.post(pagedomain.BringToFront.Method, protocol.Empty{})
+	_ = p.until(ctx, func() bool { return p.closed || !p.crashed && p.frames[p.main].loaded })
+}
+
 // notifyLocked wakes whoever waits for a change of the page.
 func (p *page) notifyLocked() {
 	close(p.changed)
@@ -210,6 +228,7 @@ func (p *page) enter(ctx context.Context) (inner context.Context, leave func(), 
 	if err != nil {
 		return nil, nil, p.busy(err)
 	}
+	p.wake(ctx)
 	inner, done, err := p.watch(ctx, true)
 	if err != nil {
 		release()

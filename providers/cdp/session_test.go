@@ -1,6 +1,10 @@
 package cdp
 
 import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,6 +91,10 @@ func TestPersist(t *testing.T) {
 func personsBrowser(t *testing.T) (url string, pid int) {
 	t.Helper()
 	dir := t.TempDir()
+	// The browser's pages about itself, one of which discards tabs, open only with this.
+	if err := os.WriteFile(filepath.Join(dir, "Local State"), []byte(`{"internal_only_uis_enabled":true}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	args := append(slices.DeleteFunc(Config{}.arguments()[2:], func(arg string) bool { return arg == "--disable-back-forward-cache" }), "--remote-debugging-port=0", "--user-data-dir="+dir, "about:blank")
 	found, err := Config{}.choose("")
 	if err != nil {
@@ -146,6 +154,66 @@ func TestAttach(t *testing.T) {
 	if s := none.session("y", func(q *browserv1.EnsureSessionRequest) { q.Attach = browserv1.Attach_ATTACH_PREFER.Enum() }); s.info.GetAttachedToExistingBrowser() || len(s.info.GetWarnings()) == 0 {
 		t.Errorf("prefer said %v", s.info)
 	}
+}
+
+// A tab that the browser discarded is listed, and loads again when it is used.
+func TestDiscardedTab(t *testing.T) {
+	browser, _ := personsBrowser(t)
+	base := site(t, map[string]string{"/": `<title>Kept</title><button onclick="document.title='went on'">Go</button>`})
+	ask := func(method, path string, into any) {
+		req, err := http.NewRequestWithContext(t.Context(), method, browser+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	type tab struct{ ID, URL string }
+	var victim tab
+	ask(http.MethodPut, "/json/new?"+url.QueryEscape(base+"/"), &victim)
+	ask(http.MethodPut, "/json/new?about:blank", &tab{}) // What is shown is never discarded.
+	r := newRig(t, map[string]any{"attach_url": browser})
+	// The page of the browser's own that discards a tab, as a person would by hand. Its rows stand in shadow roots.
+	hand := r.session("hand", func(q *browserv1.EnsureSessionRequest) { q.Attach = browserv1.Attach_ATTACH_REQUIRE.Enum() })
+	hand.open("chrome://discards/#discards")
+	discard := fmt.Sprintf(`(() => {
+		const all = (n, out = []) => { for (const c of n.querySelectorAll('*')) { out.push(c); if (c.shadowRoot) all(c.shadowRoot, out) } return out };
+		const row = all(document).find(e => e.localName === 'tr' && e.textContent.includes(%q) && /loaded/.test(e.textContent));
+		[...row?.querySelectorAll('*') ?? []].find(e => !e.children.length && /Urgent/.test(e.textContent))?.click();
+	})()`, base)
+	for end, pause := time.Now().Add(20*time.Second), time.NewTicker(100*time.Millisecond); ; <-pause.C {
+		hand.eval(discard)
+		var tabs []tab
+		ask(http.MethodGet, "/json/list", &tabs)
+		if !slices.ContainsFunc(tabs, func(other tab) bool { return other.ID == victim.ID }) {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the tab was not discarded: %v", tabs)
+		}
+	}
+	u := r.session("shared", func(q *browserv1.EnsureSessionRequest) {
+		q.Attach, q.Isolation = browserv1.Attach_ATTACH_REQUIRE.Enum(), browserv1.Isolation_ISOLATION_SHARED.Enum()
+	})
+	for _, found := range do[*browserv1.ListTabsResponse](r, &browserv1.ListTabsRequest{SessionId: u.id}).GetTabs() {
+		if found.GetUrl() != base+"/" {
+			continue
+		}
+		snap := do[*browserv1.SnapshotResponse](r, &browserv1.SnapshotRequest{SessionId: u.id, PageId: ptr(found.GetPageId())})
+		do[*browserv1.ClickResponse](r, &browserv1.ClickRequest{SessionId: u.id, PageId: ptr(found.GetPageId()), Target: byRef(snap.GetElements()[0].GetElementRef())})
+		got := do[*browserv1.EvalResponse](r, &browserv1.EvalRequest{SessionId: u.id, PageId: ptr(found.GetPageId()), Expression: "document.title"})
+		if got.GetValue().GetStringValue() != "went on" {
+			t.Errorf("the title is %v", got)
+		}
+		return
+	}
+	t.Error("the discarded tab is not listed")
 }
 
 // A document that the back-forward cache kept comes back with its refs, and those of the document between are stale.
