@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/droverhq/drover/broker/trace"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/catalog"
 	"github.com/droverhq/drover/proto/fault"
@@ -39,7 +40,7 @@ func (b *Broker) command(ctx context.Context, c *call, r *browserv1.CommandReque
 		ctx, release := whileAlive(ctx, life)
 		defer release()
 		c.sent = true
-		return custom(ctx, life, "", r)
+		return b.custom(ctx, life, "", r)
 	}
 	s, err := b.sessions.find(c.who, r.GetSessionId())
 	if err != nil {
@@ -50,20 +51,22 @@ func (b *Broker) command(ctx context.Context, c *call, r *browserv1.CommandReque
 		return nil, err
 	}
 	return b.inLane(ctx, c, s, func(ctx context.Context) (proto.Message, error) {
-		return custom(ctx, s.life, s.native, r)
+		return b.custom(ctx, s.life, s.native, r)
 	})
 }
 
-func custom(ctx context.Context, life Provider, native string, r *browserv1.CommandRequest) (proto.Message, error) {
+func (b *Broker) custom(ctx context.Context, life Provider, native string, r *browserv1.CommandRequest) (proto.Message, error) {
 	if err := listed(life, r.GetProviderMethod()); err != nil {
 		return nil, err
 	}
 	if err := fits(life, r); err != nil {
 		return nil, err
 	}
+	ctx, span := b.tracer.Ask(ctx, "provider "+commandMethod.Name, trace.Call(commandMethod.Name, life.ID(), "", "", "", 0)...)
 	resp, err := life.Custom(ctx, &browserv1.CustomRequest{
 		SessionId: native, PageId: r.GetPageId(), Method: r.GetProviderMethod(), Params: r.GetParams(),
 	})
+	span.End(err)
 	if err != nil {
 		return nil, err
 	}

@@ -282,7 +282,7 @@ func (b *Broker) make(ctx context.Context, c *call, k *Candidate, ask *browserv1
 
 // start asks a candidate's provider, which is started when it does not run, for the session.
 func (b *Broker) start(ctx context.Context, c *call, k *Candidate, s *session) (*browserv1.EnsureSessionResponse, error) {
-	life, err := k.row.source.Acquire(ctx)
+	life, err := b.acquire(ctx, k.row)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", k.Provider, err)
 	}

@@ -35,6 +35,14 @@ func (b *Broker) traced(ctx context.Context, c *call, answer func(context.Contex
 	return resp, err
 }
 
+// acquire gives the running life of a provider, and tells the start of one where none runs as a span.
+func (b *Broker) acquire(ctx context.Context, row *Row) (Provider, error) {
+	ctx, span := b.tracer.Inner(ctx, "acquire provider", trace.Call("", row.ID, "", "", "", 0)...)
+	life, err := row.source.Acquire(ctx)
+	span.End(err)
+	return life, err
+}
+
 // pass calls a provider within a span of its own, of which the provider is told.
 func (b *Broker) pass(ctx context.Context, life Provider, m *catalog.Method, req proto.Message) (proto.Message, error) {
 	ctx, span := b.tracer.Ask(ctx, "provider "+m.Name, trace.Call(m.Name, life.ID(), "", "", "", 0)...)

@@ -19,6 +19,13 @@ import (
 // Call answers one normalized method: it checks the fields, sets the deadline, calls the registered function and turns
 // whatever goes wrong into a fault. It is what every connection uses, and may be used without one.
 func (s *Server) Call(ctx context.Context, m *catalog.Method, req proto.Message) (proto.Message, error) {
+	ctx, end := s.span(ctx, m.Name)
+	resp, err := s.answer(ctx, m, req)
+	end(err)
+	return resp, err
+}
+
+func (s *Server) answer(ctx context.Context, m *catalog.Method, req proto.Message) (proto.Message, error) {
 	h, ok := s.methods[m.Name]
 	if !ok {
 		return nil, fault.New(fault.UnsupportedMethod, "the provider %s has no %s", s.info.ID, m.Name).
@@ -60,6 +67,13 @@ func (s *Server) Custom(ctx context.Context, req *browserv1.CustomRequest) (*bro
 	if err := s.over(); err != nil {
 		return nil, err
 	}
+	ctx, end := s.span(ctx, req.GetMethod())
+	resp, err := s.answerCustom(ctx, h, req)
+	end(err)
+	return resp, err
+}
+
+func (s *Server) answerCustom(ctx context.Context, h customHandler, req *browserv1.CustomRequest) (*browserv1.CustomResponse, error) {
 	ctx, done := s.enter(ctx, req.GetSessionId(), req.GetPageId())
 	defer done()
 	var value *structpb.Value

@@ -46,6 +46,7 @@ func Serve(s *Server) {
 			g.Stop()
 		}
 	}
+	flush := s.openTelemetry()
 	why := watch(stop)
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig: Handshake,
@@ -62,6 +63,7 @@ func Serve(s *Server) {
 		},
 	})
 	s.Close(context.Background())
+	flush()
 	why.leave()
 }
 

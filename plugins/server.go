@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
@@ -52,6 +53,7 @@ type Server struct {
 	closing  []func(context.Context)
 	config   *configurer
 	events   *hub
+	tracer   trace.Tracer // nil where nothing is traced
 	sealed   atomic.Bool
 
 	life  context.Context // ends when the provider shuts down

@@ -32,10 +32,10 @@ func (c webCaller) call(method string, params m) (result, failure m, err error) 
 }
 
 // startServe starts `drover serve` with HTTP; the test's cleanup ends it.
-func startServe(t *testing.T) (ready string) {
+func startServe(t *testing.T, more ...string) (ready string) {
 	t.Helper()
 	ready = filepath.Join(t.TempDir(), "ready.json")
-	cmd := exec.Command("drover", "serve", "--http", ":0", "--ready-file", ready, "--log-level", "error")
+	cmd := exec.Command("drover", append([]string{"serve", "--http", ":0", "--ready-file", ready, "--log-level", "error"}, more...)...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ type engine struct {
 	run     *host.Run
 	digests *host.Digests
 
-	telemetry *telemetry // nil where nothing is traced
+	telemetry *spans // nil where nothing is traced
 	processes *processMeter
 	audit     *auditLog
 

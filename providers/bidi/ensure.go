@@ -115,8 +115,10 @@ func (p *Provider) browserFor(ctx context.Context, r *browserv1.EnsureSessionReq
 
 // start starts a browser; profile is its folder, or "" for a temporary one, and egress the proxy that keeps it inside a
 // guard, or "" for none.
-func (p *Provider) start(ctx context.Context, found product, profile, egress string) (*browser, error) {
+func (p *Provider) start(ctx context.Context, found product, profile, egress string) (_ *browser, err error) {
 	plugins.Progress(ctx, "starting_browser", "starting "+found.label)
+	ctx, end := plugins.Trace(ctx, "start browser")
+	defer func() { end(err) }()
 	begin := p.startChromium
 	if found.family == familyFirefox {
 		begin = p.startFirefox

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/droverhq/drover/plugins"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/fault"
 )
@@ -58,6 +59,7 @@ func (p *page) goTo(ctx context.Context, address string, until browserv1.WaitUnt
 
 // awaitMove waits until a navigation that was started reached the awaited state, or turned out to be a download.
 func (p *page) awaitMove(ctx context.Context, until browserv1.WaitUntil, from place) (*arrival, error) {
+	plugins.Progress(ctx, "loading", "the page is loading")
 	var loading *download
 	err := p.until(ctx, func() bool {
 		loading = p.newDownloadLocked(from)

@@ -78,9 +78,11 @@ func (p *Provider) browserFor(ctx context.Context, r *browserv1.EnsureSessionReq
 }
 
 // start starts a browser; dir is its profile, or "" for a temporary one. The browser lets go of the lock when it is gone.
-func (p *Provider) start(ctx context.Context, found product, dir string, lock *profileLock, more ...string) (*browser, error) {
+func (p *Provider) start(ctx context.Context, found product, dir string, lock *profileLock, more ...string) (_ *browser, err error) {
 	config := p.settings()
 	plugins.Progress(ctx, "starting_browser", "starting "+found.label)
+	ctx, end := plugins.Trace(ctx, "start browser")
+	defer func() { end(err) }()
 	p.mu.Lock()
 	runDir := p.host.GetRunDir()
 	p.mu.Unlock()

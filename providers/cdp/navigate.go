@@ -13,6 +13,7 @@ import (
 	protocol "github.com/chromedp/cdproto/cdp"
 	pagedomain "github.com/chromedp/cdproto/page"
 
+	"github.com/droverhq/drover/plugins"
 	"github.com/droverhq/drover/plugins/inpage"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/fault"
@@ -276,6 +277,7 @@ func (p *page) reload(ctx context.Context, until browserv1.WaitUntil) (*arrival,
 // awaitMove waits for a navigation that was started and tells where it led. A navigation that the page starts as it loads,
 // such as a refresh, is followed.
 func (p *page) awaitMove(ctx context.Context, until browserv1.WaitUntil, from place) (*arrival, error) {
+	plugins.Progress(ctx, "loading", "the page is loading")
 	for range maxFollows {
 		if err := p.settle(ctx, until, from.moves); err != nil {
 			if d := dialogOf(err); d != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/droverhq/drover/broker"
 	"github.com/droverhq/drover/broker/face/door"
+	"github.com/droverhq/drover/broker/trace"
 	"github.com/droverhq/drover/proto/fault"
 )
 
@@ -36,7 +37,8 @@ func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
 	defer ws.CloseNow() //nolint:errcheck // it is over either way
 	ws.SetReadLimit(-1) // next has a limit that does not end the connection
 	who, _ := door.Principal(r.Context())
-	ctx, cancel := context.WithCancel(r.Context())
+	// All calls of the connection belong to the trace that its first request names.
+	ctx, cancel := context.WithCancel(trace.FromHeader(r.Context(), r.Header))
 	defer cancel()
 	c := newConn(ctx, s.Broker.Connect(who, broker.Lingering), func(msg []byte) error {
 		ctx, cancel := context.WithTimeout(ctx, writeWait)
