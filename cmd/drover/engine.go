@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -102,13 +103,13 @@ func (e *engine) apply(cfg *policy.Config) {
 	var old []*source
 	kept := map[string]*source{}
 	var list []broker.Source
-	for _, w := range wanted(cfg) {
+	for i, w := range wanted(cfg) {
 		s := e.sources[w.id]
 		if s == nil || !s.want.same(w) {
 			if s != nil {
 				old = append(old, s)
 			}
-			s = e.supervise(cfg, w)
+			s = e.supervise(cfg, w, lookAfter(i))
 		}
 		kept[w.id] = s
 		list = append(list, s)
@@ -135,8 +136,17 @@ func closeSources(list []*source) {
 	wg.Wait()
 }
 
+// lookAfter is when the nth provider is asked what it is, if nobody knows yet: the first at once, the rest one after another
+// once the first session is likely to have its browser.
+func lookAfter(n int) time.Duration {
+	if n == 0 {
+		return 0
+	}
+	return 1500*time.Millisecond + time.Duration(n)*300*time.Millisecond
+}
+
 // supervise starts to look after a provider.
-func (e *engine) supervise(cfg *policy.Config, w want) *source {
+func (e *engine) supervise(cfg *policy.Config, w want, lookAfter time.Duration) *source {
 	uploads := e.uploads
 	if len(cfg.Files.Upload) > 0 {
 		uploads = cfg.Files.Upload
@@ -148,7 +158,7 @@ func (e *engine) supervise(cfg *policy.Config, w want) *source {
 			Settings: &browserv1.HostSettings{StateDir: filepath.Join(e.places.state, "providers", w.id), UploadDirs: uploads},
 			Logger:   e.log.Named(w.id),
 		},
-		CacheDir: filepath.Join(e.places.cache, "describe"), Idle: cfg.Sessions.ProviderIdle,
+		CacheDir: filepath.Join(e.places.cache, "describe"), Idle: cfg.Sessions.ProviderIdle, LookAfter: lookAfter,
 		OnChange: func(c host.Change) {
 			e.log.Debug("provider changed", "provider", w.id, "from", c.From, "to", c.To)
 			count(c)

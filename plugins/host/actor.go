@@ -58,8 +58,12 @@ func newActor(opts Options, s *Supervisor) *actor {
 }
 
 func (a *actor) run(ctx context.Context) {
-	if a.now.State == StateStopped && a.now.Describe == nil {
-		a.start(ctx)
+	if a.unseen() {
+		if a.opts.LookAfter > 0 {
+			a.timer.Reset(a.opts.LookAfter)
+		} else {
+			a.start(ctx)
+		}
 	}
 	for {
 		var gone <-chan struct{}
@@ -90,6 +94,11 @@ func (a *actor) run(ctx context.Context) {
 			a.start(ctx)
 		}
 	}
+}
+
+// unseen says that nobody knows what the provider is, and nothing is under way that will tell.
+func (a *actor) unseen() bool {
+	return a.now.State == StateStopped && a.now.Describe == nil && !a.now.Drained
 }
 
 // start begins a start; onStarted hears how it went.

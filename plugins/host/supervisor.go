@@ -27,6 +27,10 @@ type Options struct {
 	// CacheDir is where descriptions of binaries are remembered; empty for nowhere, which means that the provider is
 	// started at once to be asked.
 	CacheDir string
+	// LookAfter is how long a binary that was never seen waits before it is started to be asked what it is, so that a
+	// broker with many new providers does not start them all at the moment when somebody waits for one. Acquire does not
+	// wait for it.
+	LookAfter time.Duration
 	// Idle is how long a process that nothing needs is kept: no calls, no sessions, no holds. 0 keeps it for ever.
 	Idle time.Duration
 	// OnChange is told of every change of state, in order, by the supervisor's own goroutine. It must not wait, nor call

@@ -192,6 +192,32 @@ func TestDescribeOnceThenOnDemand(t *testing.T) {
 	})
 }
 
+// A binary that was never seen can be asked later, and is asked at once when it is needed.
+func TestLookAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := supervise(t, Options{LookAfter: time.Minute}, &launcher{})
+		defer h.Close()
+		time.Sleep(time.Minute - 1)
+		h.want(t, StateStopped)
+		time.Sleep(1)
+		h.want(t, StateReady)
+		if n := len(h.l.starts()); n != 1 {
+			t.Errorf("%d starts", n)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		h := supervise(t, Options{LookAfter: time.Minute}, &launcher{})
+		defer h.Close()
+		h.want(t, StateStopped)
+		h.acquire(t)
+		time.Sleep(time.Hour)
+		h.want(t, StateReady)
+		if n := len(h.l.starts()); n != 1 {
+			t.Errorf("%d starts", n)
+		}
+	})
+}
+
 // Starts that fail wait 1 s, 2 s, 4 s … up to a minute; meanwhile Acquire fails at once and says how long.
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -211,6 +211,8 @@ func (a *actor) onTimer() {
 			return
 		}
 		a.to(StateStopped, nil)
+	case a.unseen():
+		a.again = true
 	case a.instance != nil && !a.stopping:
 		if a.instance.use.idle() >= a.opts.Idle {
 			a.to(StateDraining, nil)
