@@ -54,6 +54,9 @@ func (s *session) refused(c *call, began time.Time, resp proto.Message, err erro
 		return nil
 	}
 	if err != nil {
+		if fault.ReasonOf(err) == "deadline_exceeded" {
+			return nil // what the page loads beside was refused, perhaps, but that is not why it takes so long
+		}
 		return denied(s.proxy.Since(began, ""))
 	}
 	where, ok := resp.(interface{ GetUrl() string })
