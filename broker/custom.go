@@ -33,7 +33,7 @@ func (b *Broker) command(ctx context.Context, c *call, r *browserv1.CommandReque
 			return nil, err
 		}
 		placed(ctx)
-		life, err := row.source.Acquire(ctx)
+		life, err := b.acquire(ctx, row)
 		if err != nil {
 			return nil, err
 		}

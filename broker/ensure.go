@@ -276,7 +276,6 @@ func (b *Broker) make(ctx context.Context, c *call, k *Candidate, ask *browserv1
 	s.settle(c.who, k, answer)
 	s.ctx, s.cancel = context.WithCancelCause(b.ctx)
 	b.sessions.add(s)
-	b.adopt(s.life) //nolint:contextcheck // a life is watched beyond the call
 	return s, warnings, nil
 }
 

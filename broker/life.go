@@ -23,7 +23,7 @@ type lives struct {
 	known map[Provider]struct{}
 }
 
-// adopt watches a life from its first session on: its events go to the hub, and its end loses its sessions.
+// adopt watches a life from its first call on: its events go to the hub, and its end loses its sessions.
 func (b *Broker) adopt(p Provider) {
 	b.lives.mu.Lock()
 	defer b.lives.mu.Unlock()

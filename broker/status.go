@@ -262,7 +262,7 @@ func (b *Broker) aboutProvider(id string) (*Row, error) {
 
 // ask calls a provider outside any session.
 func (b *Broker) ask(ctx context.Context, c *call, row *Row) (proto.Message, error) {
-	life, err := row.source.Acquire(ctx)
+	life, err := b.acquire(ctx, row)
 	if err != nil {
 		return nil, err
 	}

@@ -35,11 +35,15 @@ func (b *Broker) traced(ctx context.Context, c *call, answer func(context.Contex
 	return resp, err
 }
 
-// acquire gives the running life of a provider, and tells the start of one where none runs as a span.
+// acquire gives the running life of a provider, and tells the start of one where none runs as a span. The life is watched
+// from then on: what it says of its first call is heard too.
 func (b *Broker) acquire(ctx context.Context, row *Row) (Provider, error) {
 	ctx, span := b.tracer.Inner(ctx, "acquire provider", trace.Call("", row.ID, "", "", "", 0)...)
 	life, err := row.source.Acquire(ctx)
 	span.End(err)
+	if err == nil {
+		b.adopt(life) //nolint:contextcheck // a life is watched beyond the call
+	}
 	return life, err
 }
 

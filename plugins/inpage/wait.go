@@ -33,6 +33,10 @@ type shown struct {
 // frameSlice is how long the main document waits by itself before the frames are looked at again.
 const frameSlice = 200 * time.Millisecond
 
+// waitSlice is the longest that a document waits by itself: no script of a page can be called back, so one that waits for a
+// caller who has gone goes on for no longer than this.
+const waitSlice = 2 * time.Second
+
 // Wait waits until the request's conditions hold all at once, also across navigations, at the longest until the context's
 // deadline; running out of time is no error. idle tells, for navigation_complete, whether no navigation is under way; nil
 // leaves that to the document's readyState. Errors: invalid_selector; invalid_request without a condition.
@@ -85,7 +89,7 @@ func (w *waiter) look(ctx context.Context) (bool, error) {
 	for k, v := range w.conditions {
 		conditions[k] = v
 	}
-	wait := patience(ctx)
+	wait := min(patience(ctx), waitSlice)
 	if ref, ok := conditions["element_ref_present"].(string); ok {
 		if at, ok := p.placeOf(ref); !ok || at.frame != main {
 			delete(conditions, "element_ref_present")
