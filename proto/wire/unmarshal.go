@@ -1,11 +1,9 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -23,14 +21,9 @@ import (
 // Unmarshal reads the protocol's JSON into a message. What does not fit is invalid_request: the message names the field
 // and, for an unknown one, the nearest that is known. A null is a field that is not set.
 func Unmarshal(data []byte, m proto.Message) error {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return fault.New(fault.InvalidRequest, "not JSON: %v", err).Cause(err)
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return fault.New(fault.InvalidRequest, "something follows the JSON value")
+	v, err := parse(data)
+	if err != nil {
+		return err
 	}
 	obj, ok := v.(map[string]any)
 	if !ok {

@@ -21,6 +21,9 @@ func ToValue(v any) (*structpb.Value, error) {
 
 // ParseValue reads a JSON text as a protobuf value.
 func ParseValue(data []byte) (*structpb.Value, error) {
+	if deep(data) {
+		return nil, tooDeep("")
+	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
 	var x any

@@ -178,3 +178,36 @@ func BenchmarkMarshalSnapshot(b *testing.B) {
 		}
 	}
 }
+
+// What nobody can read for certain is refused with its place: a member that stands twice, and nesting without end.
+func TestUnreadable(t *testing.T) {
+	nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	for _, c := range []struct{ text, field string }{
+		{`{"expression":"1","expression":"2"}`, "expression"},
+		{`{"session_id":"s","args":[{"a":1,"b":{"c":1,"c":1}}]}`, "args.b.c"},
+		{`{"args":` + nested(1200) + `}`, "args"},
+		{`{"args":` + nested(100_000) + `}`, "args"},
+	} {
+		err := wire.Unmarshal([]byte(c.text), &browserv1.EvalRequest{})
+		if e := fault.From(err); e.Code != fault.InvalidRequest || e.Details["field"] != c.field {
+			t.Errorf("%.60s: %v %v", c.text, err, e.Details)
+		}
+	}
+	req := &browserv1.EvalRequest{}
+	if err := wire.Unmarshal([]byte(`{"args":`+nested(900)+`}`), req); err != nil {
+		t.Fatal(err)
+	}
+	data, err := proto.Marshal(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := proto.Unmarshal(data, &browserv1.EvalRequest{}); err != nil {
+		t.Errorf("what is let through cannot be carried: %v", err)
+	}
+	if _, err := wire.ParseValue([]byte(nested(1200))); fault.CodeOf(err) != fault.InvalidRequest {
+		t.Errorf("a deep value: %v", err)
+	}
+	if v, err := wire.ParseValue([]byte(`"[[` + strings.Repeat(`[\"`, 2000) + `"`)); err != nil || v.GetStringValue() == "" {
+		t.Errorf("brackets in a string: %v", err)
+	}
+}

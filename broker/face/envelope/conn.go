@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/droverhq/drover/broker"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
@@ -35,19 +34,35 @@ type conn struct {
 
 	ctx   context.Context // of every call; ends with the connection
 	abort context.CancelCauseFunc
-	room  chan struct{} // holds a token per call under way; full means that reading waits
+	room  chan struct{} // holds a token per call under way; full means that calls wait in the queue
+	queue chan *flight  // calls that were read, in their order; full means that reading waits
 
 	mu     sync.Mutex
 	flying map[string]context.CancelCauseFunc // by id
 	sub    *broker.Subscription
-	calls  sync.WaitGroup
+	calls  sync.WaitGroup // from the reading of each to its answer
 	events sync.WaitGroup
 }
+
+// flight is a call that was read and is not answered yet.
+type flight struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	id     json.RawMessage
+	key    string
+	method *catalog.Method
+	req    proto.Message
+}
+
+// queueLength is how many calls are read ahead of those that are under way, so that a call.cancel behind them is heard.
+const queueLength = 4096
 
 func newConn(ctx context.Context, caller *broker.Caller, send func([]byte) error) *conn {
 	c := &conn{caller: caller, limit: MaxMessage, send: send, flying: map[string]context.CancelCauseFunc{}}
 	c.ctx, c.abort = context.WithCancelCause(ctx)
 	c.room = make(chan struct{}, caller.Broker().Policy().Config().Limits.Calls)
+	c.queue = make(chan *flight, queueLength)
+	c.events.Go(c.dispatch)
 	return c
 }
 
@@ -128,7 +143,7 @@ func (c *conn) write(msg []byte) {
 	}
 }
 
-// handle takes one message, and returns when the next may be taken: a call has its place in its session's lane by then.
+// handle takes one message, and returns when the next may be taken: a call has its place in the queue by then.
 func (c *conn) handle(msg []byte) {
 	r, err := parse(msg)
 	if err != nil {
@@ -147,44 +162,85 @@ func (c *conn) handle(msg []byte) {
 	c.call(r, m, req)
 }
 
-// call has the broker answer a call, beside the others.
+// call puts a call in the queue.
 func (c *conn) call(r request, m *catalog.Method, req proto.Message) {
-	select {
-	case c.room <- struct{}{}:
-	case <-c.ctx.Done():
-		return
-	}
-	ctx, cancel := context.WithCancelCause(c.ctx)
-	id, key := append(json.RawMessage(nil), r.id...), sameID(r.id)
+	f := &flight{id: append(json.RawMessage(nil), r.id...), key: sameID(r.id), method: m, req: req}
+	f.ctx, f.cancel = context.WithCancelCause(c.ctx)
 	c.mu.Lock()
-	_, twice := c.flying[key]
+	_, twice := c.flying[f.key]
 	if !twice {
-		c.flying[key] = cancel
+		c.flying[f.key] = f.cancel
 	}
 	c.mu.Unlock()
 	if twice {
-		cancel(nil)
-		<-c.room
-		c.write(answer(id, nil, fault.New(fault.InvalidRequest, "a call with the id %s is under way", clip(id)).Field("id")))
+		f.cancel(nil)
+		c.write(answer(f.id, nil, fault.New(fault.InvalidRequest, "a call with the id %s is under way", clip(f.id)).Field("id")))
 		return
 	}
-	hasPlace := make(chan struct{})
-	tell := sync.OnceFunc(func() { close(hasPlace) })
-	ctx = broker.WithPlaced(ctx, tell)
-	if v, err := wire.ParseValue(id); err == nil {
-		ctx = broker.WithRequestID(ctx, v)
+	c.calls.Add(1)
+	select {
+	case c.queue <- f:
+		if c.ctx.Err() != nil {
+			c.refuseQueued() // nobody may look there any more
+		}
+	case <-c.ctx.Done():
+		c.finish(f, nil, context.Cause(c.ctx))
 	}
-	c.calls.Go(func() {
-		defer tell()
-		resp, err := c.caller.Call(ctx, m, req)
-		cancel(nil)
-		c.mu.Lock()
-		delete(c.flying, key)
-		c.mu.Unlock()
-		<-c.room
-		c.write(answer(id, resp, err))
-	})
-	<-hasPlace
+}
+
+// dispatch has the broker answer the calls of the queue side by side. The next one begins when the one before has its place
+// in its session's lane.
+func (c *conn) dispatch() {
+	for {
+		var f *flight
+		select {
+		case f = <-c.queue:
+		case <-c.ctx.Done():
+			c.refuseQueued()
+			return
+		}
+		select {
+		case c.room <- struct{}{}:
+		case <-f.ctx.Done():
+			c.finish(f, nil, context.Cause(f.ctx))
+			continue
+		}
+		hasPlace := make(chan struct{})
+		tell := sync.OnceFunc(func() { close(hasPlace) })
+		ctx := broker.WithPlaced(f.ctx, tell)
+		if v, err := wire.ParseValue(f.id); err == nil {
+			ctx = broker.WithRequestID(ctx, v)
+		}
+		c.events.Go(func() {
+			defer tell()
+			resp, err := c.caller.Call(ctx, f.method, f.req)
+			<-c.room
+			c.finish(f, resp, err)
+		})
+		<-hasPlace
+	}
+}
+
+// refuseQueued answers the calls that never began, when the connection ends.
+func (c *conn) refuseQueued() {
+	for {
+		select {
+		case f := <-c.queue:
+			c.finish(f, nil, context.Cause(c.ctx))
+		default:
+			return
+		}
+	}
+}
+
+// finish answers a call.
+func (c *conn) finish(f *flight, resp proto.Message, err error) {
+	defer c.calls.Done()
+	f.cancel(nil)
+	c.mu.Lock()
+	delete(c.flying, f.key)
+	c.mu.Unlock()
+	c.write(answer(f.id, resp, err))
 }
 
 // own answers the methods of the connection itself.
@@ -195,7 +251,8 @@ func (c *conn) own(r request, m *catalog.Method, req proto.Message) {
 	}
 	switch q := req.(type) {
 	case *browserv1.CancelRequest:
-		c.write(answer(r.id, &browserv1.CancelResponse{Cancelled: c.cancel(r, q.GetId())}, nil))
+		done, err := c.cancel(r)
+		c.write(answer(r.id, &browserv1.CancelResponse{Cancelled: done}, err))
 	case *browserv1.SubscribeRequest:
 		sub, err := c.caller.Subscribe(q.GetTypes(), q.GetSessionIds())
 		if err != nil {
@@ -213,21 +270,21 @@ func (c *conn) own(r request, m *catalog.Method, req proto.Message) {
 }
 
 // cancel ends the call of an id. The id is compared as it was written, for a number may be longer than a float holds.
-func (c *conn) cancel(r request, id *structpb.Value) bool {
+func (c *conn) cancel(r request) (bool, error) {
 	var params struct {
 		ID json.RawMessage `json:"id"`
 	}
-	if json.Unmarshal(r.params, &params) != nil || id == nil {
-		return false
+	if err := json.Unmarshal(r.params, &params); err != nil || len(params.ID) == 0 || !isID(params.ID) {
+		return false, fault.New(fault.InvalidRequest, "id must be the id of a request, a string or a number").Field("id").Cause(err)
 	}
 	c.mu.Lock()
 	end := c.flying[sameID(params.ID)]
 	c.mu.Unlock()
 	if end == nil {
-		return false
+		return false, nil
 	}
 	end(fault.New(fault.NotReady, "the call was cancelled").Reason("cancelled"))
-	return true
+	return true, nil
 }
 
 // subscribe makes a subscription the connection's only one; nil for none.

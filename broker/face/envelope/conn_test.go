@@ -174,3 +174,32 @@ func TestRoomForCalls(t *testing.T) {
 		}
 	}
 }
+
+// A call.cancel is heard behind calls that there is no room for, and reaches those too.
+func TestCancelBehindAFullRoom(t *testing.T) {
+	f := newFake()
+	f.On("page.wait", func(ctx context.Context, _ proto.Message) (proto.Message, error) {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	})
+	k := session(t, newBroker(t, "limits { calls = 1 }", f))
+	for _, id := range []string{"runs", "waits", "stays"} {
+		k.send(k.expand(ask(id, "page.wait", `"text_present":"x"`)))
+	}
+	for _, id := range []string{"waits", "runs"} {
+		k.send(`{"protocol_version":"0.1","id":"c","method":"call.cancel","params":{"id":"` + id + `"}}`)
+		both := k.receive() + k.receive()
+		if !strings.Contains(both, `"cancelled":true`) || !strings.Contains(both, `"id":"`+id+`"`) || !strings.Contains(both, `"reason":"cancelled"`) {
+			t.Errorf("%s: got %s", id, both)
+		}
+	}
+	for _, id := range []string{`{}`, `null`, `[1]`, `true`} {
+		k.send(`{"protocol_version":"0.1","id":"c","method":"call.cancel","params":{"id":` + id + `}}`)
+		if line := k.receive(); !strings.Contains(line, `"invalid_request"`) || !strings.Contains(line, `"field":"id"`) {
+			t.Errorf("%s: got %s", id, line)
+		}
+	}
+	k.send(`{"protocol_version":"0.1","id":"c","method":"call.cancel","params":{"id":"stays"}}`)
+	k.receive()
+	k.receive()
+}
