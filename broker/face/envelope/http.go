@@ -35,6 +35,8 @@ type Server struct {
 
 	limit   int           // of a message, in bytes
 	beat    time.Duration // of a stream of events; 0 for beatEvery
+	wait    time.Duration // for the body of a request; 0 for bodyWait
+	paths   []string      // that Handler serves, as its mux knows them
 	sockets sync.WaitGroup
 	once    sync.Once
 	life    context.Context // of streams of events; ends at EndStreams
@@ -62,8 +64,16 @@ func (s *Server) Handler() http.Handler {
 	}
 	s.init()
 	s.Door.Refuse = writeError
+	if s.wait == 0 {
+		s.wait = bodyWait
+	}
 	mux := http.NewServeMux()
-	guarded := func(pattern string, h http.Handler) { mux.Handle(pattern, s.Door.Guard(h)) }
+	s.paths = nil
+	serve := func(pattern string, h http.Handler) {
+		mux.Handle(pattern, h)
+		s.paths = append(s.paths, pattern)
+	}
+	guarded := func(pattern string, h http.Handler) { serve(pattern, s.Door.Guard(h)) }
 	guarded("POST /v1/call", s.traced("POST /v1/call", s.call))
 	guarded("GET /v1/ws", http.HandlerFunc(s.socket))
 	guarded("GET /v1/events", http.HandlerFunc(s.events))
@@ -73,21 +83,21 @@ func (s *Server) Handler() http.Handler {
 	for path, h := range s.Mounts {
 		guarded(path, h)
 	}
-	mux.Handle("GET /livez", s.Door.Open(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	serve("GET /livez", s.Door.Open(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "ok\n")
 	})))
-	mux.Handle("GET /readyz", s.Door.Open(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	serve("GET /readyz", s.Door.Open(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if !s.Broker.Ready() {
 			http.Error(w, "no provider is ready", http.StatusServiceUnavailable)
 			return
 		}
 		_, _ = io.WriteString(w, "ok\n")
 	})))
-	mux.Handle("/", s.Door.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	guarded("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusNotFound, fault.New(fault.UnsupportedMethod, "there is no %s %s", r.Method, clip([]byte(r.URL.Path))).
 			Hint("calls go to POST /v1/call"))
-	})))
-	return mux
+	}))
+	return bounded(s.wait, mux)
 }
 
 // Serve answers on a listener until ctx ends; calls under way are then given a moment, and connections that stay open
@@ -146,7 +156,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusRequestEntityTooLarge, tooLarge(s.limit))
 		return
 	case err != nil:
-		writeError(w, http.StatusBadRequest, fault.New(fault.InvalidRequest, "the body broke off").Cause(err))
+		writeError(w, brokeOff(err), fault.New(fault.InvalidRequest, "the body broke off").Cause(err))
 		return
 	}
 	req, err := parse(trim(body))

@@ -58,7 +58,7 @@ func serveWeb(t *testing.T) *web {
 			io.WriteString(rw, p.Name)
 		})},
 	}
-	s.beat, w.server = 300*time.Millisecond, s
+	s.beat, s.wait, w.server = 300*time.Millisecond, 300*time.Millisecond, s
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, l) }()
