@@ -3,10 +3,13 @@ SHELL := /bin/bash
 GO ?= go
 BUF_VERSION := 1.75.0
 INSPECTOR_VERSION := 2.12.0
+# The last one that runs on Node 20.
+CONFORMANCE_VERSION := 0.1.13
 GOLANGCI_VERSION := v2.15.0
 TOOLS := $(CURDIR)/.tools
 BUF := $(TOOLS)/node_modules/.bin/buf
 INSPECTOR := $(TOOLS)/node_modules/.bin/mcp-inspector
+CONFORMANCE := $(TOOLS)/node_modules/.bin/conformance
 GOLANGCI := $(TOOLS)/bin/golangci-lint-$(GOLANGCI_VERSION)
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
@@ -24,12 +27,12 @@ define apt
 	fi
 endef
 
-.PHONY: help setup setup-go setup-buf setup-inspector setup-browsers setup-lint demo build gen lint fmt test fuzz bench clean
+.PHONY: help setup setup-go setup-buf setup-inspector setup-conformance setup-browsers setup-lint demo build gen lint fmt test fuzz bench clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: setup-go setup-buf setup-inspector setup-browsers ## Install what building, generating and testing need (Debian)
+setup: setup-go setup-buf setup-inspector setup-conformance setup-browsers ## Install what building, generating and testing need (Debian)
 
 setup-go:
 	@command -v $(GO) >/dev/null || { echo "Go 1.26 or newer is needed: https://go.dev/doc/install" >&2; exit 1; }
@@ -46,6 +49,11 @@ setup-inspector: $(INSPECTOR)
 $(INSPECTOR): $(BUF)
 	@echo "==> MCP inspector $(INSPECTOR_VERSION) (from npm, into .tools)"
 	@npm install --silent --no-fund --no-audit --prefix $(TOOLS) @modelcontextprotocol/inspector@$(INSPECTOR_VERSION)
+
+setup-conformance: $(CONFORMANCE)
+$(CONFORMANCE): $(INSPECTOR)
+	@echo "==> MCP conformance suite $(CONFORMANCE_VERSION) (from npm, into .tools)"
+	@npm install --silent --no-fund --no-audit --prefix $(TOOLS) @modelcontextprotocol/conformance@$(CONFORMANCE_VERSION)
 
 setup-browsers:
 	$(call apt,chromium,chromium fonts-liberation)

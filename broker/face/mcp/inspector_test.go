@@ -6,32 +6,15 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 )
 
-// inspector is the official client for looking at servers, which make setup installs.
-func inspector(t *testing.T) string {
-	t.Helper()
-	path, err := filepath.Abs("../../../.tools/node_modules/.bin/mcp-inspector")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(path); err != nil {
-		if os.Getenv("CI") == "" {
-			t.Skipf("make setup installs the MCP inspector: %v", err)
-		}
-		t.Fatalf("make setup installs the MCP inspector: %v", err)
-	}
-	return path
-}
-
 // Guards that the official inspector is content with both transports in both eras: it connects, finds nothing to say about
 // any tool's schema, calls tools, and lists what else there is.
 func TestInspector(t *testing.T) {
-	path := inspector(t)
+	path := npmTool(t, "mcp-inspector")
 	h := build(t, "", fake())
 	self, err := os.Executable()
 	if err != nil {
