@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/droverhq/drover/broker"
+	"github.com/droverhq/drover/plugins/conformance"
 	"github.com/droverhq/drover/plugins/host"
 	"github.com/droverhq/drover/policy"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
@@ -32,6 +33,7 @@ type engine struct {
 	staging string // where commands put what is uploaded; empty where files are taken where they lie
 	run     *host.Run
 	digests *host.Digests
+	reports *conformance.Store
 
 	telemetry *spans // nil where nothing is traced
 	processes *processMeter
@@ -71,6 +73,7 @@ func newEngine(o engineOptions) (*engine, error) {
 		}
 	}
 	e.digests = &host.Digests{File: filepath.Join(e.places.cache, "digests.json")}
+	e.reports = e.places.reports()
 	e.audit = &auditLog{log: o.log}
 	e.telemetry = openTelemetry(o.log)
 	e.processes = newProcessMeter()
@@ -151,10 +154,10 @@ func (e *engine) supervise(cfg *policy.Config, w want, lookAfter time.Duration) 
 	if len(cfg.Files.Upload) > 0 {
 		uploads = cfg.Files.Upload
 	}
-	s, count := &source{want: w}, e.processes.follow(w.id)
+	s, count := &source{want: w, tier: e.reports.Tier}, e.processes.follow(w.id)
 	s.super = host.Supervise(host.Options{
 		Spec: host.Spec{
-			ID: w.id, Path: w.path, Env: w.env, NoMTLS: w.noMTLS, Config: w.body, Run: e.run, Digests: e.digests,
+			ID: w.id, Path: w.path, Env: w.env, NoMTLS: w.noMTLS, Config: w.body, Run: e.run, Digests: e.digests, Tier: e.reports.Tier,
 			Settings: &browserv1.HostSettings{StateDir: filepath.Join(e.places.state, "providers", w.id), UploadDirs: uploads},
 			Logger:   e.log.Named(w.id),
 		},

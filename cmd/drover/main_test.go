@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/droverhq/drover/plugins"
+	"github.com/droverhq/drover/providers/bidi"
 	"github.com/droverhq/drover/providers/cdp"
 )
 
@@ -28,6 +29,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"drover":              main,
 		"drover-provider-cdp": func() { plugins.Serve(cdp.New()) },
+		"judged-bidi":         func() { plugins.Serve(bidi.New()) }, // not found by its name, so that other tests have one provider
 		"callhttp":            callHTTP,
 	})
 }

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,6 +34,7 @@ func (a *app) addProviderCommands(root *cobra.Command) {
 				"drained; drover provider restart %[1]s brings it back", drainTime),
 			a.processCommand(doRestart, "Stop a provider's process, its sessions with it, and start it anew",
 				"restarted", catalog.DefaultTimeout),
+			a.conformCommand(),
 		)
 	}
 }
@@ -45,20 +49,72 @@ func (a *app) listProviders(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if a.global.json {
-		a.printJSON(ans.Result)
-		return nil
-	}
 	r := &browserv1.StatusResponse{}
 	if err := wire.Unmarshal(ans.Result, r); err != nil {
 		return fmt.Errorf("result of provider.status: %w", err)
+	}
+	tiers, err := a.tiers(ctx, l)
+	if err != nil {
+		return err
+	}
+	if a.global.json {
+		return a.printTiered(ans.Result, tiers)
 	}
 	if len(r.GetProviders()) == 0 {
 		a.printFindings(r.GetDiagnostics(), r.GetManualSteps())
 		return silent{exitNotReady}
 	}
-	a.printStatus(r)
+	a.printProviders(r, tiers)
 	return nil
+}
+
+// tiers gives what the suite found of every provider that has been heard of.
+func (a *app) tiers(ctx context.Context, l *link) (map[string]string, error) {
+	ans, err := l.call(ctx, must("provider.describe"), map[string]any{})
+	if err != nil {
+		return nil, err
+	}
+	d := &browserv1.DescribeResponse{}
+	if err := wire.Unmarshal(ans.Result, d); err != nil {
+		return nil, fmt.Errorf("result of provider.describe: %w", err)
+	}
+	out := map[string]string{}
+	for _, p := range d.GetProviders() {
+		out[p.GetProviderId()] = wire.Word(p.GetCertificationTier())
+	}
+	return out, nil
+}
+
+// printTiered prints the status with each provider's tier in it.
+func (a *app) printTiered(result []byte, tiers map[string]string) error {
+	var all map[string]any
+	if err := json.Unmarshal(result, &all); err != nil {
+		return fmt.Errorf("result of provider.status: %w", err)
+	}
+	list, _ := all["providers"].([]any)
+	for _, e := range list {
+		if p, ok := e.(map[string]any); ok {
+			id, _ := p["provider_id"].(string)
+			p["certification_tier"] = cmp.Or(tiers[id], "candidate")
+		}
+	}
+	data, err := json.Marshal(all)
+	if err != nil {
+		return fmt.Errorf("result of provider.status: %w", err)
+	}
+	a.printJSON(data)
+	return nil
+}
+
+// printProviders prints the table of all providers.
+func (a *app) printProviders(r *browserv1.StatusResponse, tiers map[string]string) {
+	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "PROVIDER\tTIER\tAVAILABILITY\tSETUP\tSTATE\tPID\tSESSIONS\tBROWSER")
+	for _, p := range r.GetProviders() {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", p.GetProviderId(), cmp.Or(tiers[p.GetProviderId()], "candidate"),
+			wire.Word(p.GetAvailability()), wire.Word(p.GetSetupState()), p.GetState(), number(p.GetPid()), p.GetSessions(), p.GetRecommendedBrowser())
+	}
+	_ = w.Flush()
 }
 
 // processCommand has the daemon do something to a provider's process.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -68,6 +69,11 @@ func pluginDir() string {
 type source struct {
 	want  want
 	super *host.Supervisor
+	tier  func(digest string) browserv1.CertificationTier
+
+	mu   sync.Mutex
+	said *browserv1.DescribeResponse // what the provider said last
+	told *browserv1.DescribeResponse // the same with its tier
 }
 
 var (
@@ -78,10 +84,26 @@ var (
 // ID is the provider_id.
 func (s *source) ID() string { return s.want.id }
 
-// Describe is what the provider said last.
+// Describe is what the provider said last, with the tier that its binary's report gives it now.
 func (s *source) Describe() (*browserv1.DescribeResponse, bool) {
-	d := s.super.Status().Describe
-	return d, d != nil
+	st := s.super.Status()
+	if st.Describe == nil {
+		return nil, false
+	}
+	tier := st.Describe.GetCertificationTier()
+	if s.tier != nil {
+		tier = s.tier(st.Digest)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.said != st.Describe || s.told.GetCertificationTier() != tier {
+		s.said, s.told = st.Describe, st.Describe
+		if tier != st.Describe.GetCertificationTier() {
+			s.told = proto.CloneOf(st.Describe)
+			s.told.CertificationTier = tier
+		}
+	}
+	return s.told, true
 }
 
 // Status is how the provider is: its own last word, with what the host knows of the process.

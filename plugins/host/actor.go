@@ -51,6 +51,7 @@ func newActor(opts Options, s *Supervisor) *actor {
 	if err := opts.Spec.binary(); err != nil {
 		a.missing(err)
 	} else if digest, err := opts.Spec.Digests.Of(opts.Spec.Path); err == nil {
+		a.now.Digest = digest
 		a.now.Describe = a.cache.load(digest, opts.Spec)
 	}
 	a.publish()

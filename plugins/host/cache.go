@@ -36,6 +36,7 @@ func (d descriptions) load(digest string, spec Spec) *browserv1.DescribeResponse
 		return nil // another version's, or broken: ask again
 	}
 	desc.ProviderId = spec.ID
+	desc.CertificationTier = spec.Tier(digest)
 	return desc
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -45,6 +46,8 @@ type Instance struct {
 	end      context.CancelCauseFunc
 	hangUp   func() // asks the provider to shut down
 	kill     func() // ends it at once
+	letGo    func() // closes the provider's lifeline; nil for an in-process connection
+	forced   atomic.Bool
 	released chan struct{}
 }
 
@@ -59,6 +62,7 @@ func newInstance(spec Spec, conn *grpc.ClientConn) *Instance {
 // own ties the instance to its process: when that ends, calls in flight fail at once and everything is freed.
 func (i *Instance) own(l *launch) {
 	i.hangUp, i.kill = l.process.terminate, l.process.kill
+	i.letGo = func() { _ = l.process.lifeline.Close() }
 	go func() {
 		defer close(i.released)
 		<-l.process.exited
@@ -224,6 +228,7 @@ func (i *Instance) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 	case <-t.C:
 	}
+	i.forced.Store(true)
 	i.kill()
 	last := time.NewTimer(killWait)
 	defer last.Stop()
@@ -232,5 +237,16 @@ func (i *Instance) Stop(ctx context.Context) error {
 		return nil
 	case <-last.C:
 		return fault.New(fault.InternalError, "the process of provider %s does not end", i.spec.ID).Provider(i.spec.ID)
+	}
+}
+
+// Forced says that Stop had to kill the process, because it did not end when it was asked to.
+func (i *Instance) Forced() bool { return i.forced.Load() }
+
+// LetGo closes the provider's lifeline, as the end of the host would, without any other word. The provider is to end by
+// itself then. It does nothing for an in-process connection.
+func (i *Instance) LetGo() {
+	if i.letGo != nil {
+		i.letGo()
 	}
 }

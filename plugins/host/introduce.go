@@ -47,7 +47,7 @@ func (i *Instance) name(d *browserv1.DescribeResponse) {
 	if d.GetCapabilities() == nil {
 		d.Capabilities = &browserv1.Capabilities{}
 	}
-	d.CertificationTier = browserv1.CertificationTier_CERTIFICATION_TIER_CANDIDATE
+	d.CertificationTier = i.spec.Tier(i.digest)
 }
 
 // stamp puts what the host knows into a status and tells whoever supervises the instance.

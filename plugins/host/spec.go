@@ -42,6 +42,8 @@ type Spec struct {
 	Logger hclog.Logger
 	// StartTimeout is how long it may take from the start to being configured; 0 for DefaultStartTimeout.
 	StartTimeout time.Duration
+	// Tier gives the tier of a binary by its digest, as describe tells it; nil for candidate, whatever the provider claims.
+	Tier func(digest string) browserv1.CertificationTier
 	// Digests remembers the digests of binaries; nil to compute them each time.
 	Digests *Digests
 
@@ -58,6 +60,11 @@ func (s Spec) complete() Spec {
 	}
 	if s.Digests == nil {
 		s.Digests = &Digests{}
+	}
+	if s.Tier == nil {
+		s.Tier = func(string) browserv1.CertificationTier {
+			return browserv1.CertificationTier_CERTIFICATION_TIER_CANDIDATE
+		}
 	}
 	if s.stage == nil {
 		s.stage = func(State) {}

@@ -32,6 +32,9 @@ type Status struct {
 	ID string
 	// Path is its binary.
 	Path string
+	// Digest is the binary's SHA-256 in hexadecimal digits, of the last process or the last look at the file; empty where
+	// it could not be read.
+	Digest string
 	// State is where it is in its life.
 	State State
 	// Since is when it came to that state.

@@ -101,7 +101,7 @@ func (a *actor) onStarted(r outcome) {
 	}
 	a.instance, a.readyAt = r.instance, time.Now()
 	a.fails = 0
-	a.now.Describe = r.instance.Describe()
+	a.now.Describe, a.now.Digest = r.instance.Describe(), r.instance.Digest()
 	a.now.ManualSteps = nil
 	a.cache.store(r.instance.Digest(), a.opts.Spec, r.instance.Describe())
 	a.now.Last = r.status

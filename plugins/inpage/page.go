@@ -120,6 +120,13 @@ func patience(ctx context.Context) time.Duration {
 	return max(left-spare, 0)
 }
 
+// allowance is patience for a search: what was found out has to come back through the browser before the deadline, also on a
+// busy machine, or the answer says only that time ran out.
+func allowance(ctx context.Context) time.Duration {
+	left := patience(ctx)
+	return max(left-min(left/10, 250*time.Millisecond), 0)
+}
+
 // millis gives a duration as the engine takes it.
 func millis(d time.Duration) int { return int(d.Milliseconds()) }
 

@@ -192,7 +192,7 @@ func (p *Page) seek(ctx context.Context, t *browserv1.Target, op string, args fu
 	for {
 		s, err := p.spotOf(ctx, t)
 		if err == nil {
-			err = p.call(ctx, s.frame, op, args(s.aim, millis(patience(ctx)), leave), out(s.frame))
+			err = p.call(ctx, s.frame, op, args(s.aim, millis(allowance(ctx)), leave), out(s.frame))
 		}
 		switch {
 		case err == nil:
@@ -235,7 +235,7 @@ func (p *Page) elsewhere(ctx context.Context, s spot, e *fault.Error, op string,
 		return false, err
 	}
 	if n > 0 {
-		err := p.call(ctx, s.frame, op, args(s.aim, millis(patience(ctx)), "now"), out(s.frame))
+		err := p.call(ctx, s.frame, op, args(s.aim, millis(allowance(ctx)), "now"), out(s.frame))
 		if fault.ReasonOf(err) != "elsewhere" && !errors.Is(err, ErrDocumentGone) {
 			return true, err
 		}
@@ -266,7 +266,7 @@ func (p *Page) roam(ctx context.Context, s spot, elsewhere *fault.Error, op stri
 func (p *Page) inFrame(ctx context.Context, s spot, ref, op string, args func(aim, int, string) any, out func(FrameID) any) (bool, error) {
 	child, err := p.child(ctx, s.frame, ref)
 	if err == nil {
-		err = p.call(ctx, child, op, args(s.aim, millis(patience(ctx)), "now"), out(child))
+		err = p.call(ctx, child, op, args(s.aim, millis(allowance(ctx)), "now"), out(child))
 	}
 	switch {
 	case err == nil:
