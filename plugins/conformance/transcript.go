@@ -169,7 +169,12 @@ func (t *transcript) play(c *T) {
 	m := match{vars: c.vars}
 	for _, s := range t.steps {
 		params, _ := m.fillAll(maps.Clone(s.params)).(map[string]any)
-		a := c.Call(s.method, params)
+		a := c.Call(s.method, maps.Clone(params))
+		if ms, short := params["timeout_ms"].(float64); short && s.codes != nil && hasty(a, s.codes) {
+			// The machine may be too slow to find it out in so short a time; a provider that never finds it out still will not.
+			params["timeout_ms"] = ms * 5
+			a = c.Call(s.method, params)
+		}
 		switch {
 		case s.codes == nil && a.Err != nil:
 			c.Fatalf("line %d: %s: %v", s.line, s.method, a.Err)
@@ -210,4 +215,9 @@ func (a Answer) said() string {
 		return "success, " + show(a.Result)
 	}
 	return a.Err.Error()
+}
+
+// hasty says that an answer tells only that time ran out, where something else was expected.
+func hasty(a Answer, codes []string) bool {
+	return a.Err != nil && a.Err.ReasonWord() == "deadline_exceeded" && !slices.ContainsFunc(codes, func(code string) bool { return says(a, code) })
 }
