@@ -70,6 +70,7 @@ type Broker struct {
 	hub      hub
 	lives    lives
 	calls    calls
+	halt     *halt
 	quotas   quotas
 	health   health
 	recent   recent
@@ -113,7 +114,7 @@ func New(o Options) *Broker {
 	b := &Broker{
 		log: o.Logger, version: o.Version, tracer: o.Tracer, sessions: newSessions(),
 		hub: hub{subs: map[*Subscription]struct{}{}}, lives: lives{known: map[Provider]struct{}{}},
-		calls: calls{byID: map[string]*call{}}, quotas: quotas{byOwner: map[string]*quota{}}, health: newHealth(), audit: o.Audit, resolve: o.Resolve,
+		calls: calls{byID: map[string]*call{}}, halt: newHalt(), quotas: quotas{byOwner: map[string]*quota{}}, health: newHealth(), audit: o.Audit, resolve: o.Resolve,
 	}
 	b.meter = newMeter(b, o.Collectors)
 	if b.log == nil {
@@ -149,8 +150,10 @@ func (b *Broker) SetSources(sources []Source) {
 
 // Close closes every session, waits for that at most until ctx ends, and ends the broker. Calls under way fail.
 func (b *Broker) Close(ctx context.Context) {
+	b.halt.close()
+	b.halt.cancel(shuttingDown())
 	b.closeAll(ctx, b.sessions.all(func(*session) bool { return true }), "shutdown")
-	b.cancel(fault.New(fault.NotReady, "the broker is shutting down").Reason("shutting_down"))
+	b.cancel(shuttingDown())
 	b.work.end()
 }
 
@@ -185,8 +188,13 @@ func (b *Broker) Call(ctx context.Context, who *Caller, m *catalog.Method, req p
 	defer cancel()
 	ctx, forget := b.calls.note(ctx, c)
 	defer forget()
+	ctx, leave, err := b.halt.enter(ctx)
+	defer leave()
 
-	resp, err := b.traced(ctx, c, b.answer)
+	var resp proto.Message
+	if err == nil {
+		resp, err = b.traced(ctx, c, b.answer)
+	}
 	if err != nil {
 		err = c.fail(ctx, err)
 	}

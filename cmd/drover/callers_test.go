@@ -39,10 +39,10 @@ func startServe(t *testing.T, more ...string) (ready string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		done := make(chan error, 1)
-		go func() { done <- cmd.Wait() }()
+		_ = cmd.Process.Signal(syscall.SIGTERM) // one that has ended already hears nothing
 		select {
 		case err := <-done:
 			if err != nil {

@@ -92,18 +92,25 @@ func (d *daemon) run(ctx context.Context) error {
 	return nil
 }
 
-// drain lets nobody in any more and waits for the calls under way, at most for drainWait, or until a second signal.
+// drain lets nobody in any more and waits for the calls under way, at most for drainWait, or until a second signal. Calls
+// that take longer are answered with that, for which there is answerWait.
 func (d *daemon) drain(conns *connections) {
-	ctx, cancel := context.WithTimeout(context.Background(), drainWait)
+	ctx, cancel := context.WithTimeout(context.Background(), drainWait+answerWait)
 	defer cancel()
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	patience, release := context.WithTimeout(ctx, drainWait)
+	defer release()
+	patience, stop := signal.NotifyContext(patience, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	_ = d.control.Close() // who looks for a daemon finds none, and starts the next
 	var work sync.WaitGroup
+	work.Go(func() {
+		d.engine.broker.Drain(patience)
+		d.http.settle(ctx)
+		d.faces.close(ctx)
+	})
 	if d.http != nil {
 		work.Go(func() { d.http.drain(ctx) })
 	}
-	work.Go(func() { d.faces.close(ctx) })
 	conns.drain(ctx)
 	work.Wait()
 }

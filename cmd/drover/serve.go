@@ -27,6 +27,9 @@ const defaultHTTP = "127.0.0.1:7333"
 // drainWait bounds how long calls under way may take when the daemon ends.
 const drainWait = 15 * time.Second
 
+// answerWait bounds how long it may then take to answer those that are not done.
+const answerWait = 3 * time.Second
+
 // serveOptions are the flags of serve.
 type serveOptions struct {
 	http      string

@@ -21,6 +21,7 @@ import (
 // web is the daemon's HTTP server.
 type web struct {
 	listener net.Listener
+	face     *envelope.Server
 	server   *http.Server
 	secure   bool
 	base     context.Context // of every request; ends with the server
@@ -60,6 +61,7 @@ func (d *daemon) openWeb(addr string) (*web, error) {
 		Broker: d.engine.broker, Logger: d.log.Named("http"), Mounts: map[string]http.Handler{"/mcp": d.faces.mcp.Handler()},
 		Door: door.Door{Tokens: d.tokens, Hosts: d.conf.Listen.Hosts, Origins: d.conf.Listen.Origins},
 	}
+	w.face = face
 	inner := face.Handler()
 	w.base, w.cut = context.WithCancel(context.Background())
 	w.server = &http.Server{
@@ -119,6 +121,13 @@ func (w *web) serve(ctx context.Context) error {
 
 // drain takes no new connections and waits for the requests under way; WebSockets go on until the end.
 func (w *web) drain(ctx context.Context) { _ = w.server.Shutdown(ctx) }
+
+// settle waits until what was called over WebSockets is answered.
+func (w *web) settle(ctx context.Context) {
+	if w != nil {
+		w.face.Settle(ctx)
+	}
+}
 
 // close frees the server where it never served.
 func (w *web) close() {

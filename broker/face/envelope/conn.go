@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/droverhq/drover/broker"
+	"github.com/droverhq/drover/broker/face/door"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/catalog"
 	"github.com/droverhq/drover/proto/fault"
@@ -40,8 +41,8 @@ type conn struct {
 	mu     sync.Mutex
 	flying map[string]context.CancelCauseFunc // by id
 	sub    *broker.Subscription
-	calls  sync.WaitGroup // from the reading of each to its answer
-	events sync.WaitGroup
+	calls  door.Inflight  // from their reading to their answer
+	events sync.WaitGroup // everything that runs for the connection
 }
 
 // flight is a call that was read and is not answered yet.
@@ -52,6 +53,7 @@ type flight struct {
 	key    string
 	method *catalog.Method
 	req    proto.Message
+	leave  func() // it is answered
 }
 
 // queueLength is how many calls are read ahead of those that are under way, so that a call.cancel behind them is heard.
@@ -98,15 +100,10 @@ func (c *conn) read(next func() ([]byte, error)) error {
 
 // drain waits for the calls under way, at most for drainWait.
 func (c *conn) drain() {
-	done := make(chan struct{})
-	c.events.Go(func() {
-		c.calls.Wait()
-		close(done)
-	})
 	timer := time.NewTimer(drainWait)
 	defer timer.Stop()
 	select {
-	case <-done:
+	case <-c.calls.Idle():
 	case <-timer.C:
 	case <-c.ctx.Done():
 	}
@@ -123,7 +120,7 @@ func (c *conn) end(why error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		c.calls.Wait()
+		<-c.calls.Idle()
 		c.events.Wait()
 	}()
 	timer := time.NewTimer(abortWait)
@@ -170,6 +167,7 @@ func (c *conn) call(r request, m *catalog.Method, req proto.Message) {
 	_, twice := c.flying[f.key]
 	if !twice {
 		c.flying[f.key] = f.cancel
+		f.leave = c.calls.Enter()
 	}
 	c.mu.Unlock()
 	if twice {
@@ -177,7 +175,6 @@ func (c *conn) call(r request, m *catalog.Method, req proto.Message) {
 		c.write(answer(f.id, nil, fault.New(fault.InvalidRequest, "a call with the id %s is under way", clip(f.id)).Field("id")))
 		return
 	}
-	c.calls.Add(1)
 	select {
 	case c.queue <- f:
 		if c.ctx.Err() != nil {
@@ -235,7 +232,7 @@ func (c *conn) refuseQueued() {
 
 // finish answers a call.
 func (c *conn) finish(f *flight, resp proto.Message, err error) {
-	defer c.calls.Done()
+	defer f.leave()
 	f.cancel(nil)
 	c.mu.Lock()
 	delete(c.flying, f.key)

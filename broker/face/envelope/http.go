@@ -38,6 +38,7 @@ type Server struct {
 	wait    time.Duration // for the body of a request; 0 for bodyWait
 	paths   []string      // that Handler serves, as its mux knows them
 	sockets sync.WaitGroup
+	open    connections
 	once    sync.Once
 	life    context.Context // of streams of events; ends at EndStreams
 	end     context.CancelFunc

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/coder/websocket"
@@ -46,6 +49,7 @@ func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
 		return ws.Write(ctx, websocket.MessageText, msg)
 	})
 	c.limit = s.limit
+	defer s.open.enter(c)()
 	c.events.Go(func() { keepAlive(c.ctx, ws, func() bool { return s.Door.Still(r) }, cancel) })
 	err = c.serve(func() ([]byte, error) { //nolint:contextcheck // the connection's context ends with ctx
 		msg, err := nextFrame(c.ctx, ws, s.limit)
@@ -59,6 +63,40 @@ func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
 		s.Logger.Debug("websocket ended", "error", err)
 	}
 	_ = ws.Close(websocket.StatusNormalClosure, "")
+}
+
+// connections are the WebSockets that are open.
+type connections struct {
+	mu  sync.Mutex
+	all map[*conn]struct{}
+}
+
+func (s *connections) enter(c *conn) (leave func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil {
+		s.all = map[*conn]struct{}{}
+	}
+	s.all[c] = struct{}{}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.all, c)
+	}
+}
+
+// Settle waits until every call that came over a WebSocket is answered, or ctx ends. The broker has to take no more calls.
+func (s *Server) Settle(ctx context.Context) {
+	s.open.mu.Lock()
+	all := slices.Collect(maps.Keys(s.open.all))
+	s.open.mu.Unlock()
+	for _, c := range all {
+		select {
+		case <-c.calls.Idle():
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // nextFrame reads the next message. One over the limit is skipped without being kept.

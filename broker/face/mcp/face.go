@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/droverhq/drover/broker"
+	"github.com/droverhq/drover/broker/face/door"
 )
 
 // Options make a face. Broker is needed, the rest has good zero values.
@@ -48,6 +49,7 @@ type Face struct {
 	mu      sync.Mutex
 	servers map[key]*server
 	closed  bool
+	posts   door.Inflight // requests over HTTP until they are answered
 }
 
 // key tells the servers of HTTP clients apart.
@@ -174,6 +176,10 @@ func (f *Face) Close(ctx context.Context) {
 	servers := f.servers
 	f.servers, f.closed = nil, true
 	f.mu.Unlock()
+	select {
+	case <-f.posts.Idle():
+	case <-ctx.Done():
+	}
 	var all sync.WaitGroup
 	for _, s := range servers {
 		all.Go(func() { s.close(ctx) })

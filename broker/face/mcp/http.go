@@ -46,6 +46,9 @@ func (f *Face) Handler() http.Handler {
 		DisableLocalhostProtection: true, SessionTimeout: f.o.Idle, MaxRequestBodyBytes: bodyLimit,
 	})
 	eras := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			defer f.posts.Enter()()
+		}
 		body, status, err := f.read(w, r)
 		if err == nil {
 			_, err = f.profilesOf(r)
