@@ -5,6 +5,8 @@ BUF_VERSION := 1.75.0
 INSPECTOR_VERSION := 2.12.0
 # The last one that runs on Node 20.
 CONFORMANCE_VERSION := 0.1.13
+# What the TypeScript client of docs/clients.md is built with.
+STUBS := @grpc/grpc-js@1.14.7 ts-proto@2.18.0 typescript@7.0.2 @types/node@26.6.7
 GOLANGCI_VERSION := v2.15.0
 TOOLS := $(CURDIR)/.tools
 BUF := $(TOOLS)/node_modules/.bin/buf
@@ -27,12 +29,12 @@ define apt
 	fi
 endef
 
-.PHONY: help setup setup-go setup-buf setup-inspector setup-conformance setup-browsers setup-lint demo build gen lint fmt test fuzz bench clean
+.PHONY: help setup setup-go setup-buf setup-inspector setup-conformance setup-stubs setup-browsers setup-lint demo build gen lint fmt test fuzz bench clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: setup-go setup-buf setup-inspector setup-conformance setup-browsers ## Install what building, generating and testing need (Debian)
+setup: setup-go setup-buf setup-inspector setup-conformance setup-stubs setup-browsers ## Install what building, generating and testing need (Debian)
 
 setup-go:
 	@command -v $(GO) >/dev/null || { echo "Go 1.26 or newer is needed: https://go.dev/doc/install" >&2; exit 1; }
@@ -54,6 +56,12 @@ setup-conformance: $(CONFORMANCE)
 $(CONFORMANCE): $(INSPECTOR)
 	@echo "==> MCP conformance suite $(CONFORMANCE_VERSION) (from npm, into .tools)"
 	@npm install --silent --no-fund --no-audit --prefix $(TOOLS) @modelcontextprotocol/conformance@$(CONFORMANCE_VERSION)
+
+setup-stubs: $(TOOLS)/node_modules/ts-proto
+	$(call apt,grpc_python_plugin,protobuf-compiler protobuf-compiler-grpc python3-grpcio python3-protobuf)
+$(TOOLS)/node_modules/ts-proto: $(CONFORMANCE)
+	@echo "==> what gRPC clients in TypeScript are built with (from npm, into .tools)"
+	@npm install --silent --no-fund --no-audit --prefix $(TOOLS) $(STUBS)
 
 setup-browsers:
 	$(call apt,chromium,chromium fonts-liberation)
