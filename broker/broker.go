@@ -62,9 +62,10 @@ type Broker struct {
 	meter   *meter
 	tracer  *trace.Tracer
 
-	policy  atomic.Pointer[policy.Policy]
-	sources atomic.Pointer[[]Source]
-	table   atomic.Pointer[Table]
+	applying sync.RWMutex // over the two that follow, where they have to belong together
+	policy   atomic.Pointer[policy.Policy]
+	sources  atomic.Pointer[[]Source]
+	table    atomic.Pointer[Table]
 
 	sessions sessions
 	hub      hub
@@ -129,6 +130,17 @@ func New(o Options) *Broker {
 	b.SetSources(o.Sources)
 	b.work.run(b.reap)
 	return b
+}
+
+// Apply puts another policy and another set of providers in force at once; sessions stay, with the life they have.
+func (b *Broker) Apply(p *policy.Policy, sources []Source) {
+	s := slices.Clone(sources)
+	b.applying.Lock()
+	b.policy.Store(p)
+	b.sources.Store(&s)
+	b.applying.Unlock()
+	b.meter.policy(p.Config().Hash)
+	b.refresh()
 }
 
 // SetPolicy puts another policy in force; sessions stay.
@@ -196,7 +208,7 @@ func (b *Broker) Call(ctx context.Context, who *Caller, m *catalog.Method, req p
 		resp, err = b.traced(ctx, c, b.answer)
 	}
 	if err != nil {
-		err = c.fail(ctx, err)
+		err = b.placeFiles(c, c.fail(ctx, err))
 	}
 	b.quotas.spend(who.Principal.ID, b.policy.Load().Config().LimitsOf(who.Principal.Name), resp)
 	b.record(ctx, c, err, time.Since(start))
@@ -260,6 +272,10 @@ func (b *Broker) own(ctx context.Context, c *call) (proto.Message, error) {
 		return b.status(ctx, r)
 	case *browserv1.CommandRequest:
 		return b.command(ctx, c, r)
+	case *browserv1.DrainRequest:
+		return b.drain(ctx, c, r)
+	case *browserv1.RestartRequest:
+		return b.restart(ctx, c, r)
 	}
 	switch c.method.Spec.GetAnswerer() {
 	case browserv1.Answerer_ANSWERER_FACE:

@@ -2,13 +2,11 @@ package broker
 
 import (
 	"context"
-	"slices"
 	"sync/atomic"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/droverhq/drover/policy"
 	"github.com/droverhq/drover/proto/catalog"
 )
 
@@ -50,12 +48,6 @@ func (b *Broker) Connect(p Principal, binding Binding) *Caller {
 // Call calls the broker as this caller; it has the shape that catalog.Mount wants.
 func (c *Caller) Call(ctx context.Context, m *catalog.Method, req proto.Message) (proto.Message, error) {
 	return c.broker.Call(ctx, c, m, req)
-}
-
-// admin says that a caller sees and closes the sessions of others.
-func (b *Broker) admin(c *Caller) bool {
-	known := b.policy.Load().Config().Known(client(c))
-	return slices.Contains(known.Labels, policy.AdminLabel)
 }
 
 // Broker gives the broker that is called.

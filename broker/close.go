@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/droverhq/drover/policy"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/fault"
 )
@@ -166,9 +165,10 @@ func (b *Broker) retire(s *session, reason string) {
 
 // list gives the caller's own sessions, or those of everybody to a client with the label admin.
 func (b *Broker) list(c *call, r *browserv1.ListSessionsRequest) (proto.Message, error) {
-	if r.GetAll() && !b.admin(c.who) {
-		return nil, fault.New(fault.PermissionDenied, "only a client with the label %s sees the sessions of others", policy.AdminLabel).
-			Reason(policy.ReasonPolicy).Field("all").Hint("an admin gives it with client %q { labels = [%q] }", c.who.Principal.Name, policy.AdminLabel)
+	if r.GetAll() {
+		if err := b.adminOnly(c, "sees the sessions of others"); err != nil {
+			return nil, err.Field("all")
+		}
 	}
 	resp := &browserv1.ListSessionsResponse{}
 	for _, s := range b.sessions.all(func(s *session) bool { return r.GetAll() || s.owner == c.who.Principal.ID }) {

@@ -27,6 +27,16 @@ type Provider interface {
 	Done() <-chan struct{}
 }
 
+// Process is a source whose process an admin can end. Both end it with the sessions that are left, and return when that is
+// done, or with the reason why it was not in time.
+type Process interface {
+	// Drain gives no new life, waits until the sessions have ended or ctx does, and ends the process. It stays so until
+	// Restart.
+	Drain(ctx context.Context) error
+	// Restart ends the process and waits until the next one is ready.
+	Restart(ctx context.Context) error
+}
+
 // Source is a provider over all its lives: what the broker routes to. All methods may be called concurrently; all but
 // Acquire return at once.
 type Source interface {

@@ -21,15 +21,18 @@ type route struct {
 
 // refresh takes a new table from what every source knows now, and swaps it in.
 func (b *Broker) refresh() *Table {
-	config := b.policy.Load().Config()
+	b.applying.RLock()
+	p, sources := b.policy.Load(), *b.sources.Load()
+	b.applying.RUnlock()
+	config := p.Config()
 	var rows []*Row
-	for _, s := range *b.sources.Load() {
+	for _, s := range sources {
 		r := &Row{ID: s.ID(), Plugin: s.ID(), source: s, Status: s.Status()}
 		if d, ok := s.Describe(); ok {
 			r.Describe = d
 		}
 		if p := config.Provider(r.ID); p != nil {
-			r.Plugin, r.Only, r.Disabled = p.Plugin, p.Browser, p.Disabled
+			r.Plugin, r.Only, r.Disabled = p.Plugin, p.Kind(), p.Disabled
 		}
 		r.Rank = config.Rank(r.ID, r.Plugin)
 		r.Held = b.health.held(r.ID)
@@ -37,6 +40,7 @@ func (b *Broker) refresh() *Table {
 		rows = append(rows, r)
 	}
 	t := NewTable(rows)
+	t.policy = p
 	b.table.Store(t)
 	return t
 }
@@ -57,7 +61,7 @@ func (b *Broker) route(ctx context.Context, c *call, ask *browserv1.EnsureSessio
 			return nil, err
 		}
 		f := policy.Facts{Method: ensureMethod.Name, Client: client(c.who), Session: sessionFacts(ask), Providers: b.seats(r.table)}
-		r.decision = b.policy.Load().Decide(f)
+		r.decision = r.table.policy.Decide(f)
 		b.recent.add(f)
 		c.decided(&r.decision)
 		if err := denied(r.decision.Denied); err != nil {

@@ -11,7 +11,8 @@ import (
 
 // Table is every provider as it was known at one moment. It never changes; the broker swaps it for a newer one.
 type Table struct {
-	rows []*Row // the order they are tried in, other things being equal
+	rows   []*Row         // the order they are tried in, other things being equal
+	policy *policy.Policy // under which it was made
 }
 
 // Row is one provider of a table.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/structpb"
@@ -59,6 +60,28 @@ type Provider struct {
 	places map[string]string
 }
 
+// Kind is the family or label of the browser that the block keeps it to; empty where it names the browser's own binary,
+// which only the provider can tell the family of.
+func (p *Provider) Kind() string {
+	if strings.ContainsRune(p.Browser, '/') {
+		return ""
+	}
+	return p.Browser
+}
+
+// Family gives the family of a family's or a product's name; empty of one that is not known.
+func Family(browser string) string {
+	switch word := strings.ToLower(browser); word {
+	case "chromium", "firefox", "webkit":
+		return word
+	case "chrome", "edge", "brave", "opera", "vivaldi":
+		return "chromium"
+	case "safari":
+		return "webkit"
+	}
+	return ""
+}
+
 // Place gives the file and line of a path in the provider's body, such as "viewport.width", or of the nearest thing that
 // holds it; the block's own where there is none.
 func (p *Provider) Place(path string) string {
@@ -99,8 +122,10 @@ type Sessions struct {
 type Files struct {
 	// Upload lists folders, absolute; empty for the folder the caller was started in.
 	Upload []string
-	// Download is the folder for downloads, absolute; empty for the default.
+	// Download is the folder for downloads, absolute; empty for one that goes with the session.
 	Download string
+	// Where is the file and line of the block; empty where none is written.
+	Where string
 }
 
 // Limits bound what one caller may hold.

@@ -172,7 +172,7 @@ func (l *loader) read(s *fileShape) {
 			l.absolute(dir, b.UploadAt, "upload")
 		}
 		l.absolute(b.Download, b.DownloadAt, "download")
-		c.Files = Files{Upload: b.Upload, Download: b.Download}
+		c.Files = Files{Upload: b.Upload, Download: b.Download, Where: place(b.At)}
 	}
 	if b, ok := once(l, "limits", s.Limits, func(b limitsSpec) hcl.Range { return b.At }); ok {
 		l.limits(b, &c.Limits)

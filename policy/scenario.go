@@ -165,8 +165,8 @@ func (l *loader) candidates(s *testSpec) []Candidate {
 	}
 	for _, p := range l.config.Providers {
 		c := Candidate{ID: p.ID, Plugin: p.Plugin}
-		if p.Browser != "" {
-			c.Families = []string{p.Browser}
+		if f := Family(p.Kind()); f != "" {
+			c.Families = []string{f}
 		}
 		out = append(out, c)
 	}

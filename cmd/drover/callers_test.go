@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -18,17 +21,45 @@ type webCaller struct {
 }
 
 func (c webCaller) call(method string, params m) (result, failure m, err error) {
+	result, failure, _, err = c.callWarned(method, params)
+	return result, failure, err
+}
+
+func (c webCaller) callWarned(method string, params m) (result, failure m, warnings []m, err error) {
 	body, err := json.Marshal(m{"protocol_version": "0.1", "id": 1, "method": method, "params": params})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	_, answer, err := httpCall([]string{c.ready, c.token, "/v1/call", string(body)})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	var r struct{ Result, Error m }
+	var r struct {
+		Result, Error m
+		Warnings      []m
+	}
 	err = json.Unmarshal([]byte(answer), &r)
-	return r.Result, r.Error, err
+	return r.Result, r.Error, r.Warnings, err
+}
+
+// stream opens a stream of events; the caller closes its body.
+func (c webCaller) stream(ctx context.Context, path string) (*http.Response, error) {
+	var ready struct {
+		HTTP string `json:"http"`
+	}
+	data, err := os.ReadFile(c.ready)
+	if err == nil {
+		err = json.Unmarshal(data, &ready)
+	}
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, ready.HTTP+path, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+c.token)
+	return http.DefaultClient.Do(req)
 }
 
 // startServe starts `drover serve` with HTTP; the test's cleanup ends it.

@@ -42,6 +42,8 @@ type engine struct {
 	mu      sync.Mutex // over supervisors, during a reload
 	sources map[string]*source
 	work    sync.WaitGroup
+	leaving context.Context // ends when the processes of sources that a reload took away end whatever sessions they have
+	leave   context.CancelFunc
 }
 
 // engineOptions make an engine.
@@ -57,7 +59,8 @@ type engineOptions struct {
 // newEngine finds the providers that the config names, or all there are, and puts a broker before them. No provider runs
 // yet, but for one that was never seen: that is asked what it is.
 func newEngine(o engineOptions) (*engine, error) {
-	e := &engine{log: o.log, places: findPlaces(), uploads: o.uploads, sources: map[string]*source{}}
+	leaving, leave := context.WithCancel(context.Background())
+	e := &engine{leaving: leaving, leave: leave, log: o.log, places: findPlaces(), uploads: o.uploads, sources: map[string]*source{}}
 	if err := private(e.places.run); err != nil {
 		return nil, err
 	}
@@ -99,14 +102,18 @@ func (e *engine) sweep(root string) {
 	}
 }
 
-// apply puts a config in force: providers that it adds are looked after, those that it drops or changes end, the rest keep
-// their processes and sessions.
+// apply puts a config in force: providers that it adds are looked after, and the rest keep their processes. Those that it
+// drops or changes get no new sessions, and end when their last one has.
 func (e *engine) apply(cfg *policy.Config) {
 	e.mu.Lock()
 	var old []*source
 	kept := map[string]*source{}
 	var list []broker.Source
 	for i, w := range wanted(cfg) {
+		w.uploads, w.downloads = e.uploads, cfg.Files.Download
+		if len(cfg.Files.Upload) > 0 {
+			w.uploads = cfg.Files.Upload
+		}
 		s := e.sources[w.id]
 		if s == nil || !s.want.same(w) {
 			if s != nil {
@@ -126,9 +133,15 @@ func (e *engine) apply(cfg *policy.Config) {
 	e.mu.Unlock()
 
 	e.audit.apply(cfg.Audit)
-	e.broker.SetSources(list)
-	e.broker.SetPolicy(policy.New(cfg))
-	closeSources(old)
+	e.broker.Apply(policy.New(cfg), list)
+	for _, s := range old {
+		e.work.Go(func() {
+			if err := s.super.Drain(e.leaving); err != nil {
+				e.log.Debug("provider did not run dry", "provider", s.want.id, "error", err)
+			}
+			s.super.Close()
+		})
+	}
 }
 
 func closeSources(list []*source) {
@@ -150,15 +163,11 @@ func lookAfter(n int) time.Duration {
 
 // supervise starts to look after a provider.
 func (e *engine) supervise(cfg *policy.Config, w want, lookAfter time.Duration) *source {
-	uploads := e.uploads
-	if len(cfg.Files.Upload) > 0 {
-		uploads = cfg.Files.Upload
-	}
 	s, count := &source{want: w, tier: e.reports.Tier}, e.processes.follow(w.id)
 	s.super = host.Supervise(host.Options{
 		Spec: host.Spec{
 			ID: w.id, Path: w.path, Env: w.env, NoMTLS: w.noMTLS, Config: w.body, Run: e.run, Digests: e.digests, Tier: e.reports.Tier,
-			Settings: &browserv1.HostSettings{StateDir: filepath.Join(e.places.state, "providers", w.id), UploadDirs: uploads},
+			Settings: &browserv1.HostSettings{StateDir: filepath.Join(e.places.state, "providers", w.id), UploadDirs: w.uploads, DownloadDir: w.downloads},
 			Logger:   e.log.Named(w.id),
 		},
 		CacheDir: filepath.Join(e.places.cache, "describe"), Idle: cfg.Sessions.ProviderIdle, LookAfter: lookAfter,
@@ -206,6 +215,7 @@ func (e *engine) supervisor(id string) (*host.Supervisor, error) {
 // close ends sessions, providers and everything that was made for them. Sessions have until ctx ends.
 func (e *engine) close(ctx context.Context) error {
 	e.broker.Close(ctx)
+	e.leave()
 	e.telemetry.close(e.log)
 	e.mu.Lock()
 	var all []*source

@@ -23,12 +23,14 @@ type want struct {
 	env              []string
 	noMTLS           bool
 	body             *structpb.Struct
+	uploads          []string
+	downloads        string
 }
 
 // same says that nothing about the provider's process differs.
 func (w want) same(o want) bool {
 	return w.id == o.id && w.plugin == o.plugin && w.path == o.path && slices.Equal(w.env, o.env) && w.noMTLS == o.noMTLS &&
-		proto.Equal(w.body, o.body)
+		proto.Equal(w.body, o.body) && slices.Equal(w.uploads, o.uploads) && w.downloads == o.downloads
 }
 
 // wanted lists the providers of a config; without any in it, every binary that is found. A binary that is missing is listed
@@ -78,6 +80,7 @@ type source struct {
 
 var (
 	_ broker.Source   = (*source)(nil)
+	_ broker.Process  = (*source)(nil)
 	_ broker.Provider = (*host.Instance)(nil)
 )
 
@@ -154,4 +157,13 @@ func (s *source) Acquire(ctx context.Context) (broker.Provider, error) {
 		return nil, err
 	}
 	return i, nil
+}
+
+// Drain lets the sessions of the process end, and then the process.
+func (s *source) Drain(ctx context.Context) error { return s.super.Drain(ctx) }
+
+// Restart starts the process anew.
+func (s *source) Restart(ctx context.Context) error {
+	_, err := s.super.Restart(ctx)
+	return err
 }

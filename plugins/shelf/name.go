@@ -3,11 +3,13 @@ package shelf
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 )
 
@@ -62,10 +64,10 @@ func clip(s string, n int) string {
 	return s[:n]
 }
 
-// Take moves a finished file into the shelf's folder under the safe form of a name, beside those that are there, and
+// Take moves a finished file into the folder for downloads under the safe form of a name, beside those that are there, and
 // gives its new path.
 func (s *Shelf) Take(path, suggested string) (string, error) {
-	dir, err := s.Folder()
+	dir, err := s.downloads()
 	if err != nil {
 		return "", err
 	}
@@ -87,10 +89,43 @@ func (s *Shelf) Take(path, suggested string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("naming a download: %w", err)
 		}
-		if err := errors.Join(f.Close(), os.Rename(path, to)); err != nil {
+		if err := errors.Join(f.Close(), move(path, to)); err != nil {
 			return "", fmt.Errorf("naming a download: %w", err)
 		}
 		return to, nil
 	}
 	return "", fmt.Errorf("naming a download: %s is taken too often", name)
+}
+
+// downloads gives the folder for downloads, which is made where it is not there.
+func (s *Shelf) downloads() (string, error) {
+	if s.Downloads == "" {
+		return s.Folder()
+	}
+	if err := os.MkdirAll(s.Downloads, 0o700); err != nil {
+		return "", fmt.Errorf("making the folder for downloads: %w", err)
+	}
+	return s.Downloads, nil
+}
+
+// move moves a file over another, also to another file system.
+func move(from, to string) error {
+	err := os.Rename(from, to)
+	if !errors.Is(err, syscall.EXDEV) {
+		return err
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	if err = errors.Join(err, out.Close()); err != nil {
+		return errors.Join(err, os.Remove(to))
+	}
+	return os.Remove(from)
 }

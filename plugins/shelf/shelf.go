@@ -23,6 +23,8 @@ type Shelf struct {
 	Root string
 	// Prefix begins the name of that folder.
 	Prefix string
+	// Downloads is the folder that finished downloads are put into, where they stay; "" is the shelf's own.
+	Downloads string
 
 	mu    sync.Mutex
 	dir   string

@@ -148,7 +148,7 @@ func (p *Provider) openSession(ctx context.Context, b *browser, r *browserv1.Ens
 	s := &session{
 		p: p, b: b, id: "bidi-" + newToken(), client: r.GetClientSessionId(), demand: want, user: defaultUser, engine: inpage.NewSession(),
 		viewport: r.GetViewport(), policy: r.GetDialogPolicy(), changed: make(chan struct{}),
-		files: shelf.Shelf{Root: host.GetRunDir(), Prefix: folderPrefix("files-")},
+		files: shelf.Shelf{Root: host.GetRunDir(), Prefix: folderPrefix("files-"), Downloads: host.GetDownloadDir()},
 	}
 	if s.viewport == nil && !b.attached && config.headless() {
 		s.viewport = &browserv1.Size{Width: defaultWidth, Height: defaultHeight}

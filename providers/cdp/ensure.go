@@ -128,10 +128,10 @@ func (b *browser) begin(ctx context.Context) error {
 // openSession makes a session in a browser, with its first page.
 func (p *Provider) openSession(ctx context.Context, b *browser, r *browserv1.EnsureSessionRequest, want demand) (*session, error) {
 	p.mu.Lock()
-	runDir := p.host.GetRunDir()
+	runDir, downloads := p.host.GetRunDir(), p.host.GetDownloadDir()
 	p.mu.Unlock()
 	s := &session{
-		files: shelf.Shelf{Root: runDir, Prefix: profilePrefix + strconv.Itoa(os.Getpid()) + "-files-"},
+		files: shelf.Shelf{Root: runDir, Prefix: profilePrefix + strconv.Itoa(os.Getpid()) + "-files-", Downloads: downloads},
 		p:     p, b: b, id: "cdp-" + newToken(), client: r.GetClientSessionId(), demand: want, engine: inpage.NewSession(),
 		viewport: r.GetViewport(), policy: r.GetDialogPolicy(), changed: make(chan struct{}),
 	}

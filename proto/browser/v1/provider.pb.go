@@ -1037,7 +1037,9 @@ type HostSettings struct {
 	// Folders that files may be uploaded from, absolute.
 	UploadDirs []string `protobuf:"bytes,3,rep,name=upload_dirs,json=uploadDirs,proto3" json:"upload_dirs,omitempty"`
 	// The broker's process id, for marks on what the provider starts.
-	BrokerPid     int32 `protobuf:"varint,4,opt,name=broker_pid,json=brokerPid,proto3" json:"broker_pid,omitempty"`
+	BrokerPid int32 `protobuf:"varint,4,opt,name=broker_pid,json=brokerPid,proto3" json:"broker_pid,omitempty"`
+	// The folder that finished downloads are put into and stay in, absolute; empty for one that goes with the session.
+	DownloadDir   string `protobuf:"bytes,5,opt,name=download_dir,json=downloadDir,proto3" json:"download_dir,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1100,6 +1102,13 @@ func (x *HostSettings) GetBrokerPid() int32 {
 	return 0
 }
 
+func (x *HostSettings) GetDownloadDir() string {
+	if x != nil {
+		return x.DownloadDir
+	}
+	return ""
+}
+
 // ConfigureResponse says what is wrong with a configuration.
 type ConfigureResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1155,6 +1164,244 @@ func (x *ConfigureResponse) GetWarnings() []*Warning {
 	return nil
 }
 
+// DrainRequest asks to let a provider run dry.
+type DrainRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The provider.
+	ProviderId string `protobuf:"bytes,1,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
+	// How long its sessions may take to end, in milliseconds.
+	TimeoutMs     *int32 `protobuf:"varint,2,opt,name=timeout_ms,json=timeoutMs,proto3,oneof" json:"timeout_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainRequest) Reset() {
+	*x = DrainRequest{}
+	mi := &file_browser_v1_provider_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainRequest) ProtoMessage() {}
+
+func (x *DrainRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_browser_v1_provider_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
+func (*DrainRequest) Descriptor() ([]byte, []int) {
+	return file_browser_v1_provider_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *DrainRequest) GetProviderId() string {
+	if x != nil {
+		return x.ProviderId
+	}
+	return ""
+}
+
+func (x *DrainRequest) GetTimeoutMs() int32 {
+	if x != nil && x.TimeoutMs != nil {
+		return *x.TimeoutMs
+	}
+	return 0
+}
+
+// DrainResponse says that the provider's process has ended.
+type DrainResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The provider.
+	ProviderId string `protobuf:"bytes,1,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
+	// It takes no sessions until it is restarted.
+	Drained bool `protobuf:"varint,2,opt,name=drained,proto3" json:"drained,omitempty"`
+	// What was done differently.
+	Warnings      []*Warning `protobuf:"bytes,15,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainResponse) Reset() {
+	*x = DrainResponse{}
+	mi := &file_browser_v1_provider_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainResponse) ProtoMessage() {}
+
+func (x *DrainResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_browser_v1_provider_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
+func (*DrainResponse) Descriptor() ([]byte, []int) {
+	return file_browser_v1_provider_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *DrainResponse) GetProviderId() string {
+	if x != nil {
+		return x.ProviderId
+	}
+	return ""
+}
+
+func (x *DrainResponse) GetDrained() bool {
+	if x != nil {
+		return x.Drained
+	}
+	return false
+}
+
+func (x *DrainResponse) GetWarnings() []*Warning {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+// RestartRequest asks for a new process of a provider.
+type RestartRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The provider.
+	ProviderId string `protobuf:"bytes,1,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
+	// How long the new process may take to be ready, in milliseconds.
+	TimeoutMs     *int32 `protobuf:"varint,2,opt,name=timeout_ms,json=timeoutMs,proto3,oneof" json:"timeout_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestartRequest) Reset() {
+	*x = RestartRequest{}
+	mi := &file_browser_v1_provider_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestartRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestartRequest) ProtoMessage() {}
+
+func (x *RestartRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_browser_v1_provider_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
+func (*RestartRequest) Descriptor() ([]byte, []int) {
+	return file_browser_v1_provider_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *RestartRequest) GetProviderId() string {
+	if x != nil {
+		return x.ProviderId
+	}
+	return ""
+}
+
+func (x *RestartRequest) GetTimeoutMs() int32 {
+	if x != nil && x.TimeoutMs != nil {
+		return *x.TimeoutMs
+	}
+	return 0
+}
+
+// RestartResponse says that the provider runs anew.
+type RestartResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The provider.
+	ProviderId string `protobuf:"bytes,1,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
+	// It runs in a new process; the sessions of the old one are lost.
+	Restarted bool `protobuf:"varint,2,opt,name=restarted,proto3" json:"restarted,omitempty"`
+	// What was done differently.
+	Warnings      []*Warning `protobuf:"bytes,15,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestartResponse) Reset() {
+	*x = RestartResponse{}
+	mi := &file_browser_v1_provider_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestartResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestartResponse) ProtoMessage() {}
+
+func (x *RestartResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_browser_v1_provider_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestartResponse.ProtoReflect.Descriptor instead.
+func (*RestartResponse) Descriptor() ([]byte, []int) {
+	return file_browser_v1_provider_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *RestartResponse) GetProviderId() string {
+	if x != nil {
+		return x.ProviderId
+	}
+	return ""
+}
+
+func (x *RestartResponse) GetRestarted() bool {
+	if x != nil {
+		return x.Restarted
+	}
+	return false
+}
+
+func (x *RestartResponse) GetWarnings() []*Warning {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
 // SetupGuideRequest asks how to set a provider up.
 type SetupGuideRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1166,7 +1413,7 @@ type SetupGuideRequest struct {
 
 func (x *SetupGuideRequest) Reset() {
 	*x = SetupGuideRequest{}
-	mi := &file_browser_v1_provider_proto_msgTypes[10]
+	mi := &file_browser_v1_provider_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1178,7 +1425,7 @@ func (x *SetupGuideRequest) String() string {
 func (*SetupGuideRequest) ProtoMessage() {}
 
 func (x *SetupGuideRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_browser_v1_provider_proto_msgTypes[10]
+	mi := &file_browser_v1_provider_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1191,7 +1438,7 @@ func (x *SetupGuideRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetupGuideRequest.ProtoReflect.Descriptor instead.
 func (*SetupGuideRequest) Descriptor() ([]byte, []int) {
-	return file_browser_v1_provider_proto_rawDescGZIP(), []int{10}
+	return file_browser_v1_provider_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SetupGuideRequest) GetProviderId() string {
@@ -1218,7 +1465,7 @@ type SetupStep struct {
 
 func (x *SetupStep) Reset() {
 	*x = SetupStep{}
-	mi := &file_browser_v1_provider_proto_msgTypes[11]
+	mi := &file_browser_v1_provider_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1230,7 +1477,7 @@ func (x *SetupStep) String() string {
 func (*SetupStep) ProtoMessage() {}
 
 func (x *SetupStep) ProtoReflect() protoreflect.Message {
-	mi := &file_browser_v1_provider_proto_msgTypes[11]
+	mi := &file_browser_v1_provider_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1243,7 +1490,7 @@ func (x *SetupStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetupStep.ProtoReflect.Descriptor instead.
 func (*SetupStep) Descriptor() ([]byte, []int) {
-	return file_browser_v1_provider_proto_rawDescGZIP(), []int{11}
+	return file_browser_v1_provider_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SetupStep) GetTitle() string {
@@ -1289,7 +1536,7 @@ type SetupGuideResponse struct {
 
 func (x *SetupGuideResponse) Reset() {
 	*x = SetupGuideResponse{}
-	mi := &file_browser_v1_provider_proto_msgTypes[12]
+	mi := &file_browser_v1_provider_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1301,7 +1548,7 @@ func (x *SetupGuideResponse) String() string {
 func (*SetupGuideResponse) ProtoMessage() {}
 
 func (x *SetupGuideResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_browser_v1_provider_proto_msgTypes[12]
+	mi := &file_browser_v1_provider_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1314,7 +1561,7 @@ func (x *SetupGuideResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetupGuideResponse.ProtoReflect.Descriptor instead.
 func (*SetupGuideResponse) Descriptor() ([]byte, []int) {
-	return file_browser_v1_provider_proto_rawDescGZIP(), []int{12}
+	return file_browser_v1_provider_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SetupGuideResponse) GetSteps() []*SetupStep {
@@ -1349,7 +1596,7 @@ type VerifyRequest struct {
 
 func (x *VerifyRequest) Reset() {
 	*x = VerifyRequest{}
-	mi := &file_browser_v1_provider_proto_msgTypes[13]
+	mi := &file_browser_v1_provider_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1361,7 +1608,7 @@ func (x *VerifyRequest) String() string {
 func (*VerifyRequest) ProtoMessage() {}
 
 func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_browser_v1_provider_proto_msgTypes[13]
+	mi := &file_browser_v1_provider_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1374,7 +1621,7 @@ func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
 func (*VerifyRequest) Descriptor() ([]byte, []int) {
-	return file_browser_v1_provider_proto_rawDescGZIP(), []int{13}
+	return file_browser_v1_provider_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *VerifyRequest) GetProviderId() string {
@@ -1401,7 +1648,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_browser_v1_provider_proto_msgTypes[14]
+	mi := &file_browser_v1_provider_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1413,7 +1660,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_browser_v1_provider_proto_msgTypes[14]
+	mi := &file_browser_v1_provider_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1426,7 +1673,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_browser_v1_provider_proto_rawDescGZIP(), []int{14}
+	return file_browser_v1_provider_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Check) GetId() string {
@@ -1470,7 +1717,7 @@ type VerifyResponse struct {
 
 func (x *VerifyResponse) Reset() {
 	*x = VerifyResponse{}
-	mi := &file_browser_v1_provider_proto_msgTypes[15]
+	mi := &file_browser_v1_provider_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1482,7 +1729,7 @@ func (x *VerifyResponse) String() string {
 func (*VerifyResponse) ProtoMessage() {}
 
 func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_browser_v1_provider_proto_msgTypes[15]
+	mi := &file_browser_v1_provider_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1495,7 +1742,7 @@ func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyResponse.ProtoReflect.Descriptor instead.
 func (*VerifyResponse) Descriptor() ([]byte, []int) {
-	return file_browser_v1_provider_proto_rawDescGZIP(), []int{15}
+	return file_browser_v1_provider_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *VerifyResponse) GetChecks() []*Check {
@@ -1533,7 +1780,7 @@ type CommandRequest struct {
 
 func (x *CommandRequest) Reset() {
 	*x = CommandRequest{}
-	mi := &file_browser_v1_provider_proto_msgTypes[16]
+	mi := &file_browser_v1_provider_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1545,7 +1792,7 @@ func (x *CommandRequest) String() string {
 func (*CommandRequest) ProtoMessage() {}
 
 func (x *CommandRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_browser_v1_provider_proto_msgTypes[16]
+	mi := &file_browser_v1_provider_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1558,7 +1805,7 @@ func (x *CommandRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandRequest.ProtoReflect.Descriptor instead.
 func (*CommandRequest) Descriptor() ([]byte, []int) {
-	return file_browser_v1_provider_proto_rawDescGZIP(), []int{16}
+	return file_browser_v1_provider_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CommandRequest) GetSessionId() string {
@@ -1616,7 +1863,7 @@ type CommandResponse struct {
 
 func (x *CommandResponse) Reset() {
 	*x = CommandResponse{}
-	mi := &file_browser_v1_provider_proto_msgTypes[17]
+	mi := &file_browser_v1_provider_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1628,7 +1875,7 @@ func (x *CommandResponse) String() string {
 func (*CommandResponse) ProtoMessage() {}
 
 func (x *CommandResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_browser_v1_provider_proto_msgTypes[17]
+	mi := &file_browser_v1_provider_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1641,7 +1888,7 @@ func (x *CommandResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandResponse.ProtoReflect.Descriptor instead.
 func (*CommandResponse) Descriptor() ([]byte, []int) {
-	return file_browser_v1_provider_proto_rawDescGZIP(), []int{17}
+	return file_browser_v1_provider_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CommandResponse) GetResult() *structpb.Value {
@@ -1731,16 +1978,39 @@ const file_browser_v1_provider_proto_rawDesc = "" +
 	"\x0e_policy_sha256\"q\n" +
 	"\x10ConfigureRequest\x12/\n" +
 	"\x06config\x18\x01 \x01(\v2\x17.google.protobuf.StructR\x06config\x12,\n" +
-	"\x04host\x18\x02 \x01(\v2\x18.browser.v1.HostSettingsR\x04host\"\x84\x01\n" +
+	"\x04host\x18\x02 \x01(\v2\x18.browser.v1.HostSettingsR\x04host\"\xa7\x01\n" +
 	"\fHostSettings\x12\x1b\n" +
 	"\tstate_dir\x18\x01 \x01(\tR\bstateDir\x12\x17\n" +
 	"\arun_dir\x18\x02 \x01(\tR\x06runDir\x12\x1f\n" +
 	"\vupload_dirs\x18\x03 \x03(\tR\n" +
 	"uploadDirs\x12\x1d\n" +
 	"\n" +
-	"broker_pid\x18\x04 \x01(\x05R\tbrokerPid\"~\n" +
+	"broker_pid\x18\x04 \x01(\x05R\tbrokerPid\x12!\n" +
+	"\fdownload_dir\x18\x05 \x01(\tR\vdownloadDir\"~\n" +
 	"\x11ConfigureResponse\x128\n" +
 	"\vdiagnostics\x18\x01 \x03(\v2\x16.browser.v1.DiagnosticR\vdiagnostics\x12/\n" +
+	"\bwarnings\x18\x0f \x03(\v2\x13.browser.v1.WarningR\bwarnings\"\x85\x01\n" +
+	"\fDrainRequest\x12'\n" +
+	"\vprovider_id\x18\x01 \x01(\tB\x06\xb2\xbb\x18\x02\b\x01R\n" +
+	"providerId\x12=\n" +
+	"\n" +
+	"timeout_ms\x18\x02 \x01(\x05B\x19\xb2\xbb\x18\x151\x00\x00\x00\x00\x00\x00\xf0?8\x01\x82\x01\a600,000H\x00R\ttimeoutMs\x88\x01\x01B\r\n" +
+	"\v_timeout_ms\"{\n" +
+	"\rDrainResponse\x12\x1f\n" +
+	"\vprovider_id\x18\x01 \x01(\tR\n" +
+	"providerId\x12\x18\n" +
+	"\adrained\x18\x02 \x01(\bR\adrained\x12/\n" +
+	"\bwarnings\x18\x0f \x03(\v2\x13.browser.v1.WarningR\bwarnings\"\x86\x01\n" +
+	"\x0eRestartRequest\x12'\n" +
+	"\vprovider_id\x18\x01 \x01(\tB\x06\xb2\xbb\x18\x02\b\x01R\n" +
+	"providerId\x12<\n" +
+	"\n" +
+	"timeout_ms\x18\x02 \x01(\x05B\x18\xb2\xbb\x18\x141\x00\x00\x00\x00\x00\x00\xf0?8\x01\x82\x01\x0660,000H\x00R\ttimeoutMs\x88\x01\x01B\r\n" +
+	"\v_timeout_ms\"\x81\x01\n" +
+	"\x0fRestartResponse\x12\x1f\n" +
+	"\vprovider_id\x18\x01 \x01(\tR\n" +
+	"providerId\x12\x1c\n" +
+	"\trestarted\x18\x02 \x01(\bR\trestarted\x12/\n" +
 	"\bwarnings\x18\x0f \x03(\v2\x13.browser.v1.WarningR\bwarnings\"4\n" +
 	"\x11SetupGuideRequest\x12\x1f\n" +
 	"\vprovider_id\x18\x01 \x01(\tR\n" +
@@ -1808,7 +2078,7 @@ const file_browser_v1_provider_proto_rawDesc = "" +
 	"\x18CHECK_STATUS_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11CHECK_STATUS_PASS\x10\x01\x12\x15\n" +
 	"\x11CHECK_STATUS_WARN\x10\x02\x12\x15\n" +
-	"\x11CHECK_STATUS_FAIL\x10\x032\xf7\x06\n" +
+	"\x11CHECK_STATUS_FAIL\x10\x032\xbd\b\n" +
 	"\x0fProviderService\x12\x85\x01\n" +
 	"\bDescribe\x12\x1b.browser.v1.DescribeRequest\x1a\x1c.browser.v1.DescribeResponse\">\xaa\xbb\x18:\n" +
 	"\x11provider.describe\x10\x01@\x01H\x01r\x1fprovider describe [PROVIDER_ID]\x12\x9b\x01\n" +
@@ -1820,7 +2090,11 @@ const file_browser_v1_provider_proto_rawDesc = "" +
 	"SetupGuide\x12\x1d.browser.v1.SetupGuideRequest\x1a\x1e.browser.v1.SetupGuideResponse\"X\xaa\xbb\x18T\n" +
 	"\x14provider.setup_guide\x10\x02@\x01H\x01b\x13browser_setup_guidej\x05adminr\x1aprovider setup PROVIDER_ID\x12{\n" +
 	"\x06Verify\x12\x19.browser.v1.VerifyRequest\x1a\x1a.browser.v1.VerifyResponse\":\xaa\xbb\x186\n" +
-	"\x0fprovider.verify\x10\x02(\xe0\xd4\x03H\x01r\x1bprovider verify PROVIDER_ID\x12\xae\x01\n" +
+	"\x0fprovider.verify\x10\x02(\xe0\xd4\x03H\x01r\x1bprovider verify PROVIDER_ID\x12^\n" +
+	"\x05Drain\x12\x18.browser.v1.DrainRequest\x1a\x19.browser.v1.DrainResponse\" \xaa\xbb\x18\x1c\n" +
+	"\x0eprovider.drain\x10\x02\x18\x01(\xc0\xcf$H\x01P\x01\x12d\n" +
+	"\aRestart\x12\x1a.browser.v1.RestartRequest\x1a\x1b.browser.v1.RestartResponse\" \xaa\xbb\x18\x1c\n" +
+	"\x10provider.restart\x10\x02\x18\x01(\xe0\xd4\x03P\x01\x12\xae\x01\n" +
 	"\aCommand\x12\x1a.browser.v1.CommandRequest\x1a\x1b.browser.v1.CommandResponse\"j\xaa\xbb\x18f\n" +
 	"\x10provider.command\x10\x02\x18\x01 \x01P\x01b\x18browser_provider_commandj\x05debugr)provider command PROVIDER_METHOD [PARAMS]B7Z5github.com/droverhq/drover/proto/browser/v1;browserv1b\x06proto3"
 
@@ -1837,7 +2111,7 @@ func file_browser_v1_provider_proto_rawDescGZIP() []byte {
 }
 
 var file_browser_v1_provider_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_browser_v1_provider_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_browser_v1_provider_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_browser_v1_provider_proto_goTypes = []any{
 	(Availability)(0),          // 0: browser.v1.Availability
 	(SetupState)(0),            // 1: browser.v1.SetupState
@@ -1854,67 +2128,77 @@ var file_browser_v1_provider_proto_goTypes = []any{
 	(*ConfigureRequest)(nil),   // 12: browser.v1.ConfigureRequest
 	(*HostSettings)(nil),       // 13: browser.v1.HostSettings
 	(*ConfigureResponse)(nil),  // 14: browser.v1.ConfigureResponse
-	(*SetupGuideRequest)(nil),  // 15: browser.v1.SetupGuideRequest
-	(*SetupStep)(nil),          // 16: browser.v1.SetupStep
-	(*SetupGuideResponse)(nil), // 17: browser.v1.SetupGuideResponse
-	(*VerifyRequest)(nil),      // 18: browser.v1.VerifyRequest
-	(*Check)(nil),              // 19: browser.v1.Check
-	(*VerifyResponse)(nil),     // 20: browser.v1.VerifyResponse
-	(*CommandRequest)(nil),     // 21: browser.v1.CommandRequest
-	(*CommandResponse)(nil),    // 22: browser.v1.CommandResponse
-	nil,                        // 23: browser.v1.DescribeResponse.StabilityEntry
-	(*structpb.Struct)(nil),    // 24: google.protobuf.Struct
-	(*Warning)(nil),            // 25: browser.v1.Warning
-	(*Diagnostic)(nil),         // 26: browser.v1.Diagnostic
-	(*structpb.Value)(nil),     // 27: google.protobuf.Value
+	(*DrainRequest)(nil),       // 15: browser.v1.DrainRequest
+	(*DrainResponse)(nil),      // 16: browser.v1.DrainResponse
+	(*RestartRequest)(nil),     // 17: browser.v1.RestartRequest
+	(*RestartResponse)(nil),    // 18: browser.v1.RestartResponse
+	(*SetupGuideRequest)(nil),  // 19: browser.v1.SetupGuideRequest
+	(*SetupStep)(nil),          // 20: browser.v1.SetupStep
+	(*SetupGuideResponse)(nil), // 21: browser.v1.SetupGuideResponse
+	(*VerifyRequest)(nil),      // 22: browser.v1.VerifyRequest
+	(*Check)(nil),              // 23: browser.v1.Check
+	(*VerifyResponse)(nil),     // 24: browser.v1.VerifyResponse
+	(*CommandRequest)(nil),     // 25: browser.v1.CommandRequest
+	(*CommandResponse)(nil),    // 26: browser.v1.CommandResponse
+	nil,                        // 27: browser.v1.DescribeResponse.StabilityEntry
+	(*structpb.Struct)(nil),    // 28: google.protobuf.Struct
+	(*Warning)(nil),            // 29: browser.v1.Warning
+	(*Diagnostic)(nil),         // 30: browser.v1.Diagnostic
+	(*structpb.Value)(nil),     // 31: google.protobuf.Value
 }
 var file_browser_v1_provider_proto_depIdxs = []int32{
 	3,  // 0: browser.v1.CustomMethod.stability:type_name -> browser.v1.Stability
-	24, // 1: browser.v1.CustomMethod.input_schema:type_name -> google.protobuf.Struct
-	24, // 2: browser.v1.CustomMethod.output_schema:type_name -> google.protobuf.Struct
+	28, // 1: browser.v1.CustomMethod.input_schema:type_name -> google.protobuf.Struct
+	28, // 2: browser.v1.CustomMethod.output_schema:type_name -> google.protobuf.Struct
 	5,  // 3: browser.v1.Capabilities.custom_methods:type_name -> browser.v1.CustomMethod
 	2,  // 4: browser.v1.DescribeResponse.certification_tier:type_name -> browser.v1.CertificationTier
 	6,  // 5: browser.v1.DescribeResponse.capabilities:type_name -> browser.v1.Capabilities
 	7,  // 6: browser.v1.DescribeResponse.browsers:type_name -> browser.v1.Browser
-	24, // 7: browser.v1.DescribeResponse.config_schema:type_name -> google.protobuf.Struct
-	23, // 8: browser.v1.DescribeResponse.stability:type_name -> browser.v1.DescribeResponse.StabilityEntry
+	28, // 7: browser.v1.DescribeResponse.config_schema:type_name -> google.protobuf.Struct
+	27, // 8: browser.v1.DescribeResponse.stability:type_name -> browser.v1.DescribeResponse.StabilityEntry
 	9,  // 9: browser.v1.DescribeResponse.providers:type_name -> browser.v1.DescribeResponse
-	25, // 10: browser.v1.DescribeResponse.warnings:type_name -> browser.v1.Warning
+	29, // 10: browser.v1.DescribeResponse.warnings:type_name -> browser.v1.Warning
 	0,  // 11: browser.v1.StatusResponse.availability:type_name -> browser.v1.Availability
 	1,  // 12: browser.v1.StatusResponse.setup_state:type_name -> browser.v1.SetupState
-	26, // 13: browser.v1.StatusResponse.diagnostics:type_name -> browser.v1.Diagnostic
+	30, // 13: browser.v1.StatusResponse.diagnostics:type_name -> browser.v1.Diagnostic
 	11, // 14: browser.v1.StatusResponse.providers:type_name -> browser.v1.StatusResponse
-	25, // 15: browser.v1.StatusResponse.warnings:type_name -> browser.v1.Warning
-	24, // 16: browser.v1.ConfigureRequest.config:type_name -> google.protobuf.Struct
+	29, // 15: browser.v1.StatusResponse.warnings:type_name -> browser.v1.Warning
+	28, // 16: browser.v1.ConfigureRequest.config:type_name -> google.protobuf.Struct
 	13, // 17: browser.v1.ConfigureRequest.host:type_name -> browser.v1.HostSettings
-	26, // 18: browser.v1.ConfigureResponse.diagnostics:type_name -> browser.v1.Diagnostic
-	25, // 19: browser.v1.ConfigureResponse.warnings:type_name -> browser.v1.Warning
-	16, // 20: browser.v1.SetupGuideResponse.steps:type_name -> browser.v1.SetupStep
-	26, // 21: browser.v1.SetupGuideResponse.diagnostics:type_name -> browser.v1.Diagnostic
-	25, // 22: browser.v1.SetupGuideResponse.warnings:type_name -> browser.v1.Warning
-	4,  // 23: browser.v1.Check.status:type_name -> browser.v1.CheckStatus
-	19, // 24: browser.v1.VerifyResponse.checks:type_name -> browser.v1.Check
-	25, // 25: browser.v1.VerifyResponse.warnings:type_name -> browser.v1.Warning
-	24, // 26: browser.v1.CommandRequest.params:type_name -> google.protobuf.Struct
-	27, // 27: browser.v1.CommandResponse.result:type_name -> google.protobuf.Value
-	25, // 28: browser.v1.CommandResponse.warnings:type_name -> browser.v1.Warning
-	8,  // 29: browser.v1.ProviderService.Describe:input_type -> browser.v1.DescribeRequest
-	10, // 30: browser.v1.ProviderService.Status:input_type -> browser.v1.StatusRequest
-	12, // 31: browser.v1.ProviderService.Configure:input_type -> browser.v1.ConfigureRequest
-	15, // 32: browser.v1.ProviderService.SetupGuide:input_type -> browser.v1.SetupGuideRequest
-	18, // 33: browser.v1.ProviderService.Verify:input_type -> browser.v1.VerifyRequest
-	21, // 34: browser.v1.ProviderService.Command:input_type -> browser.v1.CommandRequest
-	9,  // 35: browser.v1.ProviderService.Describe:output_type -> browser.v1.DescribeResponse
-	11, // 36: browser.v1.ProviderService.Status:output_type -> browser.v1.StatusResponse
-	14, // 37: browser.v1.ProviderService.Configure:output_type -> browser.v1.ConfigureResponse
-	17, // 38: browser.v1.ProviderService.SetupGuide:output_type -> browser.v1.SetupGuideResponse
-	20, // 39: browser.v1.ProviderService.Verify:output_type -> browser.v1.VerifyResponse
-	22, // 40: browser.v1.ProviderService.Command:output_type -> browser.v1.CommandResponse
-	35, // [35:41] is the sub-list for method output_type
-	29, // [29:35] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	30, // 18: browser.v1.ConfigureResponse.diagnostics:type_name -> browser.v1.Diagnostic
+	29, // 19: browser.v1.ConfigureResponse.warnings:type_name -> browser.v1.Warning
+	29, // 20: browser.v1.DrainResponse.warnings:type_name -> browser.v1.Warning
+	29, // 21: browser.v1.RestartResponse.warnings:type_name -> browser.v1.Warning
+	20, // 22: browser.v1.SetupGuideResponse.steps:type_name -> browser.v1.SetupStep
+	30, // 23: browser.v1.SetupGuideResponse.diagnostics:type_name -> browser.v1.Diagnostic
+	29, // 24: browser.v1.SetupGuideResponse.warnings:type_name -> browser.v1.Warning
+	4,  // 25: browser.v1.Check.status:type_name -> browser.v1.CheckStatus
+	23, // 26: browser.v1.VerifyResponse.checks:type_name -> browser.v1.Check
+	29, // 27: browser.v1.VerifyResponse.warnings:type_name -> browser.v1.Warning
+	28, // 28: browser.v1.CommandRequest.params:type_name -> google.protobuf.Struct
+	31, // 29: browser.v1.CommandResponse.result:type_name -> google.protobuf.Value
+	29, // 30: browser.v1.CommandResponse.warnings:type_name -> browser.v1.Warning
+	8,  // 31: browser.v1.ProviderService.Describe:input_type -> browser.v1.DescribeRequest
+	10, // 32: browser.v1.ProviderService.Status:input_type -> browser.v1.StatusRequest
+	12, // 33: browser.v1.ProviderService.Configure:input_type -> browser.v1.ConfigureRequest
+	19, // 34: browser.v1.ProviderService.SetupGuide:input_type -> browser.v1.SetupGuideRequest
+	22, // 35: browser.v1.ProviderService.Verify:input_type -> browser.v1.VerifyRequest
+	15, // 36: browser.v1.ProviderService.Drain:input_type -> browser.v1.DrainRequest
+	17, // 37: browser.v1.ProviderService.Restart:input_type -> browser.v1.RestartRequest
+	25, // 38: browser.v1.ProviderService.Command:input_type -> browser.v1.CommandRequest
+	9,  // 39: browser.v1.ProviderService.Describe:output_type -> browser.v1.DescribeResponse
+	11, // 40: browser.v1.ProviderService.Status:output_type -> browser.v1.StatusResponse
+	14, // 41: browser.v1.ProviderService.Configure:output_type -> browser.v1.ConfigureResponse
+	21, // 42: browser.v1.ProviderService.SetupGuide:output_type -> browser.v1.SetupGuideResponse
+	24, // 43: browser.v1.ProviderService.Verify:output_type -> browser.v1.VerifyResponse
+	16, // 44: browser.v1.ProviderService.Drain:output_type -> browser.v1.DrainResponse
+	18, // 45: browser.v1.ProviderService.Restart:output_type -> browser.v1.RestartResponse
+	26, // 46: browser.v1.ProviderService.Command:output_type -> browser.v1.CommandResponse
+	39, // [39:47] is the sub-list for method output_type
+	31, // [31:39] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_browser_v1_provider_proto_init() }
@@ -1927,14 +2211,16 @@ func file_browser_v1_provider_proto_init() {
 	file_browser_v1_provider_proto_msgTypes[0].OneofWrappers = []any{}
 	file_browser_v1_provider_proto_msgTypes[4].OneofWrappers = []any{}
 	file_browser_v1_provider_proto_msgTypes[6].OneofWrappers = []any{}
-	file_browser_v1_provider_proto_msgTypes[16].OneofWrappers = []any{}
+	file_browser_v1_provider_proto_msgTypes[10].OneofWrappers = []any{}
+	file_browser_v1_provider_proto_msgTypes[12].OneofWrappers = []any{}
+	file_browser_v1_provider_proto_msgTypes[20].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_browser_v1_provider_proto_rawDesc), len(file_browser_v1_provider_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   19,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

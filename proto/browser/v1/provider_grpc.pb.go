@@ -26,6 +26,8 @@ const (
 	ProviderService_Configure_FullMethodName  = "/browser.v1.ProviderService/Configure"
 	ProviderService_SetupGuide_FullMethodName = "/browser.v1.ProviderService/SetupGuide"
 	ProviderService_Verify_FullMethodName     = "/browser.v1.ProviderService/Verify"
+	ProviderService_Drain_FullMethodName      = "/browser.v1.ProviderService/Drain"
+	ProviderService_Restart_FullMethodName    = "/browser.v1.ProviderService/Restart"
 	ProviderService_Command_FullMethodName    = "/browser.v1.ProviderService/Command"
 )
 
@@ -45,6 +47,10 @@ type ProviderServiceClient interface {
 	SetupGuide(ctx context.Context, in *SetupGuideRequest, opts ...grpc.CallOption) (*SetupGuideResponse, error)
 	// Drive the browser once for real and tell each check with its fix.
 	Verify(ctx context.Context, in *VerifyRequest, opts ...grpc.CallOption) (*VerifyResponse, error)
+	// Let a provider's sessions end, give it no new ones, and then stop its process; provider.restart brings it back. At the end of timeout_ms it is stopped with the sessions that are left. Only a client with the label admin may.
+	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainResponse, error)
+	// Stop a provider's process, its sessions with it, and start it anew. Only a client with the label admin may.
+	Restart(ctx context.Context, in *RestartRequest, opts ...grpc.CallOption) (*RestartResponse, error)
 	// Call a custom method of one provider by name. Only names that the provider lists and the policy allows are reachable.
 	Command(ctx context.Context, in *CommandRequest, opts ...grpc.CallOption) (*CommandResponse, error)
 }
@@ -107,6 +113,26 @@ func (c *providerServiceClient) Verify(ctx context.Context, in *VerifyRequest, o
 	return out, nil
 }
 
+func (c *providerServiceClient) Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DrainResponse)
+	err := c.cc.Invoke(ctx, ProviderService_Drain_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *providerServiceClient) Restart(ctx context.Context, in *RestartRequest, opts ...grpc.CallOption) (*RestartResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RestartResponse)
+	err := c.cc.Invoke(ctx, ProviderService_Restart_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *providerServiceClient) Command(ctx context.Context, in *CommandRequest, opts ...grpc.CallOption) (*CommandResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CommandResponse)
@@ -133,6 +159,10 @@ type ProviderServiceServer interface {
 	SetupGuide(context.Context, *SetupGuideRequest) (*SetupGuideResponse, error)
 	// Drive the browser once for real and tell each check with its fix.
 	Verify(context.Context, *VerifyRequest) (*VerifyResponse, error)
+	// Let a provider's sessions end, give it no new ones, and then stop its process; provider.restart brings it back. At the end of timeout_ms it is stopped with the sessions that are left. Only a client with the label admin may.
+	Drain(context.Context, *DrainRequest) (*DrainResponse, error)
+	// Stop a provider's process, its sessions with it, and start it anew. Only a client with the label admin may.
+	Restart(context.Context, *RestartRequest) (*RestartResponse, error)
 	// Call a custom method of one provider by name. Only names that the provider lists and the policy allows are reachable.
 	Command(context.Context, *CommandRequest) (*CommandResponse, error)
 	mustEmbedUnimplementedProviderServiceServer()
@@ -159,6 +189,12 @@ func (UnimplementedProviderServiceServer) SetupGuide(context.Context, *SetupGuid
 }
 func (UnimplementedProviderServiceServer) Verify(context.Context, *VerifyRequest) (*VerifyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Verify not implemented")
+}
+func (UnimplementedProviderServiceServer) Drain(context.Context, *DrainRequest) (*DrainResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Drain not implemented")
+}
+func (UnimplementedProviderServiceServer) Restart(context.Context, *RestartRequest) (*RestartResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Restart not implemented")
 }
 func (UnimplementedProviderServiceServer) Command(context.Context, *CommandRequest) (*CommandResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Command not implemented")
@@ -274,6 +310,42 @@ func _ProviderService_Verify_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ProviderService_Drain_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DrainRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ProviderServiceServer).Drain(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ProviderService_Drain_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ProviderServiceServer).Drain(ctx, req.(*DrainRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ProviderService_Restart_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RestartRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ProviderServiceServer).Restart(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ProviderService_Restart_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ProviderServiceServer).Restart(ctx, req.(*RestartRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _ProviderService_Command_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(CommandRequest)
 	if err := dec(in); err != nil {
@@ -318,6 +390,14 @@ var ProviderService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Verify",
 			Handler:    _ProviderService_Verify_Handler,
+		},
+		{
+			MethodName: "Drain",
+			Handler:    _ProviderService_Drain_Handler,
+		},
+		{
+			MethodName: "Restart",
+			Handler:    _ProviderService_Restart_Handler,
 		},
 		{
 			MethodName: "Command",
