@@ -34,3 +34,11 @@ func digest(src string) string {
 	sum := sha256.Sum256([]byte(src))
 	return hex.EncodeToString(sum[:8])
 }
+
+// Bundle gives the engine as a script for an extension to bring along, which defines globalThis.__droverEngine(version), and the
+// digest of the engine. The version that a Caller is told begins with that digest when both are of one make.
+func Bundle() (script, engine string) {
+	src := source()
+	body := strings.Replace(src, "'@VERSION@'", "version", 1)
+	return "globalThis.__droverEngine = version => (\n" + body + ");\n", digest(src)
+}

@@ -2,7 +2,10 @@ package inpage
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"strconv"
+	"strings"
 )
 
 // FrameID names a frame of a page in the words of the provider. It stays the same when the frame loads another document.
@@ -37,4 +40,21 @@ type RootOpener interface {
 // world of the frame. The paths are absolute and were checked; they replace what the input held. The browser fires the events.
 type FileSetter interface {
 	SetFiles(ctx context.Context, frame FrameID, element string, paths []string) error
+}
+
+// Caller is an Evaluator that evaluates no text, as the policy of an extension forbids: it brings the engine along as a file,
+// made of Bundle. Call does what __drover.call(op, args, doc) does in the engine of that version in the frame, and installs it
+// where another or none is. Eval is not called then. It returns what Eval would: the answer's text, or ErrDocumentGone.
+type Caller interface {
+	Call(ctx context.Context, frame FrameID, version, op string, args json.RawMessage, doc int) (string, error)
+}
+
+// ElementRef gives the ref in an expression that ChildFrame or SetFiles was given, for a Caller, which cannot evaluate it.
+func ElementRef(expression string) (string, bool) {
+	quoted, ok := strings.CutPrefix(expression, elementPrefix)
+	if !ok || !strings.HasSuffix(quoted, ")") {
+		return "", false
+	}
+	ref, err := strconv.Unquote(strings.TrimSuffix(quoted, ")"))
+	return ref, err == nil
 }

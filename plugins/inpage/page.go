@@ -71,13 +71,7 @@ func (p *Page) call(ctx context.Context, frame FrameID, op string, args, out any
 	}
 	// U+2028 and U+2029 are escaped by encoding/json, so JSON is an expression as it stands.
 	doc := p.session.propose()
-	expr := fmt.Sprintf("(globalThis.__drover?.version===%q?__drover.call(%q,%s,%d):'')", p.session.version, op, data, doc)
-	text, err := p.evaluate(ctx, frame, expr)
-	if err == nil && text == "" {
-		if _, err = p.evaluate(ctx, frame, p.session.script); err == nil {
-			text, err = p.evaluate(ctx, frame, expr)
-		}
-	}
+	text, err := p.ask(ctx, frame, op, data, doc)
 	if err != nil {
 		p.session.release(doc)
 		return err
@@ -97,13 +91,34 @@ func (p *Page) call(ctx context.Context, frame FrameID, op string, args, out any
 	return nil
 }
 
+// ask gives the engine's answer as it wrote it.
+func (p *Page) ask(ctx context.Context, frame FrameID, op string, args json.RawMessage, doc int) (string, error) {
+	if caller, ok := p.eval.(Caller); ok {
+		text, err := caller.Call(ctx, frame, p.session.version, op, args, doc)
+		return text, causeOf(ctx, err)
+	}
+	expr := fmt.Sprintf("(globalThis.__drover?.version===%q?__drover.call(%q,%s,%d):'')", p.session.version, op, args, doc)
+	text, err := p.evaluate(ctx, frame, expr)
+	if err == nil && text == "" {
+		if _, err = p.evaluate(ctx, frame, p.session.script); err == nil {
+			text, err = p.evaluate(ctx, frame, expr)
+		}
+	}
+	return text, err
+}
+
+// causeOf gives an error on an ended context as the context's cause.
+func causeOf(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil && !errors.Is(err, ErrDocumentGone) {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
 // evaluate is Eval, whose error on an ended context is the context's cause.
 func (p *Page) evaluate(ctx context.Context, frame FrameID, expr string) (string, error) {
 	text, err := p.eval.Eval(ctx, frame, expr)
-	if err != nil && ctx.Err() != nil && !errors.Is(err, ErrDocumentGone) {
-		return "", context.Cause(ctx)
-	}
-	return text, err
+	return text, causeOf(ctx, err)
 }
 
 // defaultPatience is how long a call without a deadline waits.
@@ -131,7 +146,9 @@ func allowance(ctx context.Context) time.Duration {
 func millis(d time.Duration) int { return int(d.Milliseconds()) }
 
 // element is an expression for the element of a ref, in the engine's world of its frame.
-func element(ref string) string { return fmt.Sprintf("__drover.element(%q)", ref) }
+func element(ref string) string { return fmt.Sprintf("%s%q)", elementPrefix, ref) }
+
+const elementPrefix = "__drover.element("
 
 // bare drops the @ that people put before a ref.
 func bare(ref string) string { return strings.TrimPrefix(strings.TrimSpace(ref), "@") }
