@@ -17,10 +17,14 @@ type condition struct {
 	run  program
 	expr hclsyntax.Expression
 	text string // as it was written, blanks apart
+	// parts are what all has to hold, as it was written.
+	parts []string
 	// reads are the objects that it reads.
 	reads map[string]bool
 	// families says that it reads provider.family.
 	families bool
+	// against is the variable of which it asks what contradicts itself; "" for none.
+	against string
 	// never says that it holds for nothing whatsoever, always that it holds for everything.
 	never, always bool
 }
@@ -36,7 +40,10 @@ func (l *loader) condition(attr *hcl.Attribute, scope []string, what string) con
 		return condition{always: true}
 	}
 	r := attr.Expr.Range()
-	c := condition{expr: expr, text: strings.Join(strings.Fields(string(r.SliceBytes(l.files[r.Filename].Bytes))), " "), reads: map[string]bool{}}
+	c := condition{expr: expr, text: l.textOf(expr), reads: map[string]bool{}}
+	for _, part := range conjuncts(expr) {
+		c.parts = append(c.parts, l.textOf(part))
+	}
 	k := &checker{loader: l, scope: scope, what: what, cond: &c, ctx: &hcl.EvalContext{Variables: unknowns(), Functions: functions}}
 	before := len(l.diags)
 	k.walk(expr)
@@ -54,8 +61,29 @@ func (l *loader) condition(attr *hcl.Attribute, scope []string, what string) con
 	case v.IsKnown():
 		c.always = true
 	}
+	if !diags.HasErrors() && !v.IsKnown() {
+		c.against = k.impossible(expr)
+		c.never = c.never || c.against != ""
+	}
 	c.run = compile(expr, k.ctx)
 	return c
+}
+
+// nothing says why it holds for nothing.
+func (c *condition) nothing() string {
+	if c.against == "" {
+		return "holds for nothing"
+	}
+	return "holds for nothing: what it asks of " + c.against + " contradicts itself"
+}
+
+// covers says that this condition holds whenever another does, as far as that is plain: it always holds, or everything that
+// it asks for is asked for by the other too.
+func (c *condition) covers(o *condition) bool {
+	if c.always {
+		return true
+	}
+	return len(c.parts) > 0 && !slices.ContainsFunc(c.parts, func(p string) bool { return !slices.Contains(o.parts, p) })
 }
 
 // checker walks through a condition.

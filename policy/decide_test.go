@@ -189,6 +189,13 @@ func random(t testing.TB, r *rand.Rand) (*Policy, Facts) {
 		what := pick(`effect = "deny"`, `effect = "deny"`, `prefer = ["`+pick(ids...)+`"]`, `exclude = ["`+pick(ids...)+`"]`, `require = ["pdf"]`)
 		fmt.Fprintf(&b, "rule \"r%d\" {\n when = %s %s %s && client.name != \"never%d\"\n %s\n}\n", i, pick(terms...), pick("&&", "||"), pick(terms...), i, what)
 	}
+	return load(t, b.String()), facts(r)
+}
+
+// facts makes a table and a caller.
+func facts(r *rand.Rand) Facts {
+	ids := []string{"cdp", "bidi", "webdriver", "firefox", "extension", "stranger"}
+	pick := func(words ...string) string { return words[r.IntN(len(words))] }
 	f := Facts{Method: "session.ensure", Client: Client{Name: pick("x", "y"), Labels: []string{pick("a", "b")}}, Session: Session{Persist: r.IntN(2) == 0}}
 	for _, id := range ids[:1+r.IntN(len(ids))] {
 		c := Candidate{ID: id, Plugin: id, Families: []string{pick("chromium", "firefox"), "webkit"}[:1+r.IntN(2)], Sessions: r.IntN(5), Availability: pick("ready", "degraded", "unavailable")}
@@ -197,7 +204,7 @@ func random(t testing.TB, r *rand.Rand) (*Policy, Facts) {
 		}
 		f.Providers = append(f.Providers, c)
 	}
-	return load(t, b.String()), f
+	return f
 }
 
 // For random policies and facts the decision is the same each time and in whatever order the providers stand, and a
@@ -257,5 +264,39 @@ func BenchmarkDecide(b *testing.B) {
 		if d := p.Decide(f); d.Denied != nil {
 			b.Fatal(d.Denied)
 		}
+	}
+}
+
+// A condition that is refused for contradicting itself holds for nothing indeed, and plain contradictions are found.
+func TestContradictionsHoldForNothing(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	terms := []string{
+		`client.name == "x"`, `client.name == "y"`, `client.name != "x"`, `session.persist`, `!session.persist`, `session.persist == false`, `method.read_only != true`,
+		`method.read_only`, `url.port > 80`, `url.port <= 80`, `443 == url.port`, `!(url.port >= 443)`, `"bad.example" == url.host`, `url.host != "bad.example"`,
+		`contains(client.labels, "a")`, `!contains(client.labels, "a")`, `(url.port < 443 || client.name == "y")`, `(client.name == "x" || client.name == "y")`,
+	}
+	refused := 0
+	for range 400 {
+		when := terms[r.IntN(len(terms))]
+		for range 1 + r.IntN(3) {
+			when += " && " + terms[r.IntN(len(terms))]
+		}
+		rule := "rule \"r\" {\n when = %s\n effect = \"deny\"\n}"
+		if _, err := LoadWith("c.hcl", []byte(fmt.Sprintf(rule, when)), known); err == nil {
+			continue
+		}
+		refused++
+		p := load(t, fmt.Sprintf(rule, "("+when+`) || client.name == "nobody"`))
+		for range 60 {
+			f := facts(r)
+			f.ReadOnly = r.IntN(2) == 0
+			f.URLs = url(t, []string{"http://bad.example/", "https://10.1.1.1/", "http://x:81/", "https://bad.example/"}[r.IntN(4)])
+			if d := p.Decide(f); d.Denied != nil {
+				t.Fatalf("it is refused and holds: %s", when)
+			}
+		}
+	}
+	if refused < 50 {
+		t.Errorf("%d contradictions were found", refused)
 	}
 }

@@ -59,7 +59,7 @@ func (l *loader) guard(s *guardSpec) {
 	}
 	g.when = l.condition(s.When, guardScope, "guard")
 	if g.when.never {
-		l.wrong(s.At, "Unreachable guard", "The condition of the guard %q holds for nothing.", g.Name)
+		l.wrong(s.At, "Unreachable guard", "The condition of the guard %q %s.", g.Name, g.when.nothing())
 	}
 	for _, scheme := range s.Schemes {
 		if !schemeName.MatchString(scheme) {

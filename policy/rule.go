@@ -88,13 +88,12 @@ func (l *loader) rule(s *ruleSpec) {
 // reachable refuses a rule that can never count, whatever is called.
 func (l *loader) reachable(r *Rule, at hcl.Range) {
 	if r.when.never {
-		l.wrong(at, "Unreachable rule", "The condition of the rule %q holds for nothing.", r.Name)
+		l.wrong(at, "Unreachable rule", "The condition of the rule %q %s.", r.Name, r.when.nothing())
 		return
 	}
 	for _, o := range l.config.Rules {
-		covers := o.when.always || (o.when.text != "" && o.when.text == r.when.text)
 		switch {
-		case !covers:
+		case !o.when.covers(&r.when):
 		case o.Effect == EffectDeny:
 			l.wrong(at, "Unreachable rule", "The rule %q at %s denies everything that the rule %q is about.", o.Name, o.Where, r.Name)
 			return
