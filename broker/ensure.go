@@ -131,7 +131,7 @@ func (b *Broker) again(ctx context.Context, c *call, s *session, ask *browserv1.
 		return nil, s.lostError()
 	}
 	s.lane.learn(answer.GetDefaultPageId())
-	return s.ensured(false, answer.GetDefaultPageId(), answer.GetWarnings()), nil
+	return s.ensured(false, answer.GetDefaultPageId(), s.unmet(ask, answer.GetWarnings())), nil
 }
 
 // ensured is the answer to session.ensure, with the broker's ids.
@@ -211,7 +211,7 @@ func (b *Broker) create(ctx context.Context, c *call, ask *browserv1.EnsureSessi
 			for i, f := range failures {
 				warnings = append(warnings, failedOver(route.Kept[i], f))
 			}
-			return s, append(warnings, k.warnings(ask)...), nil
+			return s, append(s.unattached(ask, warnings), k.warnings(ask)...), nil
 		}
 		failures = append(failures, err)
 		if ctx.Err() != nil || !passesOn(err) {

@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -318,5 +319,23 @@ func TestExplain(t *testing.T) {
 	x, err = h.broker.Explain(t.Context(), u.Caller, methodOf(t, &browserv1.StatusRequest{}), &browserv1.StatusRequest{})
 	if err != nil || x.Provider != broker.OwnID {
 		t.Errorf("a status is explained as %+v, %v", x, err)
+	}
+}
+
+// Every wish that is not met is told, when the session is made and whenever it is come back to.
+func TestWishesThatAreNotMet(t *testing.T) {
+	u := build(t, "", cdp()).user("ann")
+	for _, made := range []string{"made", "come back to"} {
+		r := u.ensure("a", func(r *browserv1.EnsureSessionRequest) {
+			r.BrowserPreference, r.PreferFeatures, r.Attach = proto.String("chrome"), []string{"pdf", "element_refs"}, browserv1.Attach_ATTACH_PREFER.Enum()
+		})
+		var codes []string
+		for _, w := range r.GetWarnings() {
+			codes = append(codes, w.GetCode())
+		}
+		slices.Sort(codes)
+		if got := strings.Join(codes, " "); got != "feature_missing not_attached preference_substituted" {
+			t.Errorf("%s, the warnings are %q", made, got)
+		}
 	}
 }

@@ -257,13 +257,46 @@ func (r *route) allFailed(failures []error) error {
 func (k *Candidate) warnings(ask *browserv1.EnsureSessionRequest) []*browserv1.Warning {
 	var out []*browserv1.Warning
 	if k.Substituted {
-		out = append(out, warning("preference_substituted", map[string]any{"asked": ask.GetBrowserPreference(), "browser": k.title()},
-			"%s is not there; %s of the same family serves the session", ask.GetBrowserPreference(), k.title()))
+		out = append(out, substituted(ask.GetBrowserPreference(), k.title()))
 	}
 	for _, f := range k.Missing {
-		out = append(out, warning("feature_missing", map[string]any{"feature": f, "provider_id": k.Provider}, "%s lacks the preferred feature %s", k.Provider, f))
+		out = append(out, lacking(k.Provider, f))
 	}
 	return out
+}
+
+func substituted(asked, browser string) *browserv1.Warning {
+	return warning("preference_substituted", map[string]any{"asked": asked, "browser": browser},
+		"%s is not there; %s of the same family serves the session", asked, browser)
+}
+
+func lacking(provider, feature string) *browserv1.Warning {
+	return warning("feature_missing", map[string]any{"feature": feature, "provider_id": provider}, "%s lacks the preferred feature %s", provider, feature)
+}
+
+// warnNotAttached is the code of the warning that a session has a browser of its own, where it would rather have attached.
+const warnNotAttached = "not_attached"
+
+// unattached tells that a session which should rather attach did not, unless its provider said so and why.
+func (s *session) unattached(ask *browserv1.EnsureSessionRequest, told []*browserv1.Warning) []*browserv1.Warning {
+	if ask.GetAttach() != browserv1.Attach_ATTACH_PREFER || s.answer.GetAttachedToExistingBrowser() ||
+		slices.ContainsFunc(told, func(w *browserv1.Warning) bool { return w.GetCode() == warnNotAttached }) {
+		return told
+	}
+	return append(told, warning(warnNotAttached, map[string]any{"provider_id": s.life.ID()}, "%s attached to no running browser; the session has one of its own", s.life.ID()))
+}
+
+// unmet tells the wishes that a session which is there does not meet.
+func (s *session) unmet(ask *browserv1.EnsureSessionRequest, told []*browserv1.Warning) []*browserv1.Warning {
+	if want := wanted(ask.GetBrowserPreference()); want != "" && !s.isBrowser(want) {
+		told = append(told, substituted(ask.GetBrowserPreference(), s.answer.GetBrowserLabel()))
+	}
+	for _, f := range ask.GetPreferFeatures() {
+		if !slices.Contains(s.answer.GetFeatures(), f) {
+			told = append(told, lacking(s.life.ID(), f))
+		}
+	}
+	return s.unattached(ask, told)
 }
 
 // warnFailover is the code of the warning that a provider that comes first made no session.
