@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -33,6 +34,30 @@ type globals struct {
 	timeout  time.Duration
 	logLevel string
 	logJSON  bool
+}
+
+// span is a flag's duration of at least a millisecond, which is what timeout_ms can say.
+type span time.Duration
+
+func (s *span) String() string {
+	if *s == 0 {
+		return ""
+	}
+	return time.Duration(*s).String()
+}
+
+func (s *span) Type() string { return "duration" }
+
+func (s *span) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("must be a duration such as 5s or 300ms")
+	}
+	if d < time.Millisecond {
+		return fmt.Errorf("must be at least 1ms")
+	}
+	*s = span(d)
+	return nil
 }
 
 // Groups of commands in the help.
@@ -101,7 +126,7 @@ func (a *app) globalFlags(cmd *cobra.Command) {
 	f.StringVar(&g.session, "session", env("DROVER_SESSION", "default"), "the `NAME` of the browser session (DROVER_SESSION)")
 	f.StringVar(&g.provider, "provider", "", "the provider's `NAME`; the broker chooses when left out")
 	f.StringVar(&g.browser, "browser", "", "a family (chromium, firefox, webkit) or a product such as chrome or safari")
-	f.DurationVar(&g.timeout, "timeout", 0, "how long the call may take, such as 5s")
+	f.Var((*span)(&g.timeout), "timeout", "how long the call may take, such as 5s")
 	f.StringVar(&g.config, "config", os.Getenv("DROVER_CONFIG"), "the config `FILE` (DROVER_CONFIG)")
 	f.StringVar(&g.socket, "socket", os.Getenv("DROVER_SOCKET"), "the `PATH` of the daemon's socket (DROVER_SOCKET)")
 	f.StringVar(&g.logLevel, "log-level", "warn", "what goes to the log on stderr: trace, debug, info, warn, error or off")

@@ -84,9 +84,6 @@ func (a *app) addTimeout(m *catalog.Method, params map[string]any) error {
 	if a.global.timeout == 0 || m.Request.Descriptor().Fields().ByName("timeout_ms") == nil {
 		return nil
 	}
-	if a.global.timeout < 0 || a.global.timeout.Milliseconds() == 0 {
-		return usage("--timeout must be at least 1ms, not %s", a.global.timeout)
-	}
 	params["timeout_ms"] = a.global.timeout.Milliseconds()
 	return nil
 }

@@ -328,11 +328,12 @@ func parseMessage(md protoreflect.MessageDescriptor, word string) (any, error) {
 			return map[string]any{"element_ref": strings.TrimPrefix(word, "@")}, nil
 		}
 	case "browser.v1.Position":
-		if x, y, ok := strings.Cut(word, ","); ok && !strings.HasPrefix(word, "{") {
+		if !strings.HasPrefix(word, "{") {
+			x, y, _ := strings.Cut(word, ",")
 			px, errX := strconv.ParseFloat(strings.TrimSpace(x), 64)
 			py, errY := strconv.ParseFloat(strings.TrimSpace(y), 64)
 			if errX != nil || errY != nil {
-				return nil, fmt.Errorf("must be two numbers X,Y")
+				return nil, fmt.Errorf("must be two numbers X,Y, not %q", word)
 			}
 			return map[string]any{"x": px, "y": py}, nil
 		}

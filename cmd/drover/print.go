@@ -55,6 +55,13 @@ func (a *app) printMessage(m proto.Message) {
 		a.printStatus(r)
 	case *browserv1.DescribeResponse:
 		a.printDescribe(r)
+	case *browserv1.SetupGuideResponse:
+		a.printSteps(r)
+	case *browserv1.WaitResponse:
+		if !r.GetSatisfied() {
+			fmt.Fprintln(a.err, "not satisfied: the conditions did not hold together in time")
+		}
+		a.printFields(r.ProtoReflect())
 	case *browserv1.GetDialogResponse:
 		if r.GetDialog() == nil {
 			fmt.Fprintln(a.err, "no dialog is open")
@@ -67,6 +74,27 @@ func (a *app) printMessage(m proto.Message) {
 		}
 	}
 	a.printDialog(m.ProtoReflect())
+}
+
+// printSteps prints how to set a provider up: what is done, and what is left with its command.
+func (a *app) printSteps(r *browserv1.SetupGuideResponse) {
+	for _, step := range r.GetSteps() {
+		mark := a.paint(a.out, yellow, "to do ")
+		if step.GetDone() {
+			mark = a.paint(a.out, green, "done  ")
+		}
+		fmt.Fprintln(a.out, mark+step.GetTitle())
+		for _, more := range []string{step.GetCommand(), step.GetUrl()} {
+			if more != "" && !step.GetDone() {
+				fmt.Fprintln(a.out, "      "+more)
+			}
+		}
+	}
+	for _, d := range r.GetDiagnostics() {
+		if d.GetLevel() != browserv1.Level_LEVEL_INFO {
+			fmt.Fprintf(a.err, "%s %s (%s)\n", a.paint(a.err, yellow, "note:"), d.GetMessage(), d.GetCode())
+		}
+	}
 }
 
 // printPlace prints where a navigation led, on one line; false for what is no navigation.

@@ -28,6 +28,7 @@ type fieldPlan struct {
 	inline   bool
 	nullable bool
 	presence bool
+	required bool // and no value of it says that it was left out
 	enum     *enumPlan
 	via      protoreflect.FieldDescriptor // the inline field that holds it, or nil
 }
@@ -54,7 +55,7 @@ func planOf(md protoreflect.MessageDescriptor) *plan {
 		spec := SpecOf(fd)
 		f := &fieldPlan{
 			fd: fd, name: string(fd.Name()), inline: spec.GetInline(), nullable: spec.GetNullable(),
-			presence: fd.HasPresence(),
+			presence: fd.HasPresence(), required: spec.GetRequired() && spec.GetAllowEmpty(),
 		}
 		f.key = append(appendString(nil, f.name), ':')
 		if fd.Kind() == protoreflect.EnumKind {

@@ -55,6 +55,20 @@ func setFields(m protoreflect.Message, obj map[string]any, path string) error {
 			return err
 		}
 	}
+	return whole(p, obj, path)
+}
+
+// whole refuses an object within a request that lacks a field which it must have, and of which the message cannot tell
+// whether it was given: a position is none without its x.
+func whole(p *plan, obj map[string]any, path string) error {
+	if path == "" {
+		return nil // the catalog tells what a method needs
+	}
+	for _, f := range p.fields {
+		if f.required && !f.presence && obj[f.name] == nil {
+			return fault.New(fault.InvalidRequest, "%s is required", join(path, f.name)).Field(join(path, f.name))
+		}
+	}
 	return nil
 }
 

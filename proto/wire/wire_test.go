@@ -211,3 +211,18 @@ func TestUnreadable(t *testing.T) {
 		t.Errorf("brackets in a string: %v", err)
 	}
 }
+
+// A position is whole or refused, and its corner is one.
+func TestHalfAPosition(t *testing.T) {
+	for text, field := range map[string]string{
+		`{"position":{}}`: "position.x", `{"position":{"x":1}}`: "position.y", `{"position":{"x":null,"y":2}}`: "position.x",
+	} {
+		if e := fault.From(wire.Unmarshal([]byte(text), &browserv1.ClickRequest{})); e.Code != fault.InvalidRequest || e.Details["field"] != field {
+			t.Errorf("%s: %v %v", text, e, e.Details)
+		}
+	}
+	req := &browserv1.ClickRequest{}
+	if err := wire.Unmarshal([]byte(`{"position":{"x":0,"y":0}}`), req); err != nil || req.GetTarget().GetPosition() == nil {
+		t.Errorf("the corner: %v, %v", err, req)
+	}
+}

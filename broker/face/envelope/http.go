@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"path"
 	"strings"
 	"sync"
 	"time"
@@ -98,7 +99,23 @@ func (s *Server) Handler() http.Handler {
 		writeError(w, http.StatusNotFound, fault.New(fault.UnsupportedMethod, "there is no %s %s", r.Method, clip([]byte(r.URL.Path))).
 			Hint("calls go to POST /v1/call"))
 	}))
-	return bounded(s.wait, mux)
+	return bounded(s.wait, s.clean(mux))
+}
+
+// clean has the door, and not the mux, answer for a path that the mux would redirect to a clean one before anybody looked
+// at the request.
+func (s *Server) clean(mux *http.ServeMux) http.Handler {
+	refuse := s.Door.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		writeError(w, http.StatusNotFound, fault.New(fault.UnsupportedMethod, "there is no path %s", clip([]byte(r.URL.Path))).
+			Hint("write the path without // and dots"))
+	}))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p := r.URL.Path; p == "" || p[0] != '/' || path.Clean(p) != p && path.Clean(p)+"/" != p {
+			refuse.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // Serve answers on a listener until ctx ends; calls under way are then given a moment, and connections that stay open

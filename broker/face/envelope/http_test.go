@@ -475,3 +475,21 @@ func TestSocket(t *testing.T) {
 	stop()
 	serve()()
 }
+
+// A path that is not clean is no way to an answer that the door did not allow: not even to a redirect.
+func TestUncleanPaths(t *testing.T) {
+	w := serveWeb(t)
+	for _, path := range []string{"//v1/call", "/v1/../v1/call", "/v1/./call", "/mcp/../metrics", "//evil.example/v1/call", "/v1//ws", "/../livez"} {
+		for _, c := range []struct {
+			headers string
+			status  int
+		}{
+			{"Host: evil.example\n" + auth, 403}, {"Host: {HOST}\nOrigin: https://evil.example\n" + auth, 403}, {"Host: {HOST}\n", 401}, {"Host: {HOST}\n" + auth, 404},
+		} {
+			resp, body := w.raw("GET " + path + " HTTP/1.1\n" + c.headers + "Connection: close\n\n")
+			if resp.StatusCode != c.status || resp.Header.Get("Location") != "" {
+				t.Errorf("%s with %q gives %d, want %d: %s", path, c.headers, resp.StatusCode, c.status, body)
+			}
+		}
+	}
+}
