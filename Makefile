@@ -85,7 +85,7 @@ build: ## Build every command into bin/
 	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(addprefix ./cmd/,$(filter drover-provider-%,$(COMMANDS)))
 	@shipped=$$(cd bin && for p in $(patsubst drover-provider-%,%,$(filter drover-provider-%,$(COMMANDS))); do \
 	  printf '%s=%s,' $$p $$(sha256sum drover-provider-$$p | cut -d' ' -f1); done); \
-	$(GO) build -trimpath -ldflags "$(LDFLAGS) -X main.shipped=$$shipped" -o bin/ $(addprefix ./cmd/,$(filter-out drover-provider-%,$(COMMANDS)))
+	$(GO) build -trimpath -ldflags "$(LDFLAGS) -X main.shipped=$$shipped -X main.builtIn=$(CURDIR)" -o bin/ $(addprefix ./cmd/,$(filter-out drover-provider-%,$(COMMANDS)))
 
 gen: setup-buf ## Write what is derived from the protocol: Go code, descriptor image, method reference
 	$(BUF) format -w

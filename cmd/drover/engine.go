@@ -229,6 +229,7 @@ func (e *engine) close(ctx context.Context) error {
 	}
 	closeSources(all)
 	e.work.Wait()
+	e.run.KillMarked() // what got away from its provider's process group
 	e.audit.close()
 	if e.staging != "" {
 		_ = os.RemoveAll(e.staging)

@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 		"drover":              main,
 		"drover-provider-cdp": func() { plugins.Serve(cdp.New()) },
 		"judged-bidi":         func() { plugins.Serve(bidi.New()) }, // not found by its name, so that other tests have one provider
+		"broken":              serveBroken,
 		"callhttp":            callHTTP,
 	})
 }

@@ -35,6 +35,7 @@ func (a *app) addProviderCommands(root *cobra.Command) {
 			a.processCommand(doRestart, "Stop a provider's process, its sessions with it, and start it anew",
 				"restarted", catalog.DefaultTimeout),
 			a.conformCommand(),
+			a.initCommand(),
 		)
 	}
 }

@@ -55,6 +55,7 @@ func pageChecks() []check {
 		c("page.snapshot/agree", "page.snapshot", "The same page read three times in three documents reads the same.", nil, readsAgree),
 		c("page.snapshot/at-once", "page.snapshot", "Many snapshots at once are all answered, and each about its own page.", nil, atOnce),
 		c("page.type/order", "page.type", "Calls on one page run in the order of their arrival.", nil, inOrder),
+		c("page.type/cancel", "page.type", "Typing that is cancelled stops: the provider does not go on with what nobody waits for.", nil, typingCancelled),
 		c("page.type/long", "page.type", "A long text arrives whole.", nil, longText),
 		c("page.drag/native", "page.drag", "What the browser itself drags is dropped, or the answer warns that it was not; a drop is never made up.", nil, nativeDrag),
 		c("page.click/odd", "page.click", "Odd input is refused as what it is, and the provider lives on.", nil, oddInput),
@@ -215,4 +216,25 @@ func nativeDrag(t *T) {
 		return
 	}
 	t.shows("Dropped piece")
+}
+
+func typingCancelled(t *T) {
+	t.open("form.html")
+	const letters = 150
+	ctx, cancel := context.WithCancel(t.ctx)
+	defer cancel()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		_ = t.quietly(ctx, "page.type", map[string]any{
+			"session_id": t.vars["session"], "selector": "#who", "text": strings.Repeat("x", letters), "delay_ms": 60, "timeout_ms": 30000,
+		})
+	}()
+	t.Must("page.wait", map[string]any{"text_present": "Hello x"})
+	cancel()
+	<-over
+	r := t.Must("page.type", map[string]any{"selector": "#who", "text": ".", "timeout_ms": 30000})
+	if n := strings.Count(text(r, "value"), "x"); n == letters {
+		t.Errorf("all %d letters were typed although the call was cancelled after the first ones", letters)
+	}
 }

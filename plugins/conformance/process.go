@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +32,9 @@ func (r *run) whole(ctx context.Context) {
 		{"provider/ends", "Asked to end, the process goes within two seconds, with its browsers, and leaves no process behind.", ends},
 		{"provider/orphan", "When the host is gone without a word, the process goes by itself, with its browsers.", hungUp},
 	} {
+		if len(r.opts.Checks) > 0 && !slices.Contains(r.opts.Checks, c.id) {
+			continue
+		}
 		began := time.Now()
 		res := Result{ID: c.id, Guards: c.guards, Status: Pass}
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)

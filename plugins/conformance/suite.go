@@ -37,6 +37,8 @@ type Options struct {
 	Provider string
 	// Methods is a pattern of the methods that are judged, such as "page.*,tab.list"; empty for all.
 	Methods string
+	// Checks are the only checks that are made, by name; empty for all. It is for tests of the suite itself.
+	Checks []string
 	// Connect gives a connection and what ends it. It is called again, a few times at most, when a connection has ended.
 	Connect func(context.Context) (Connection, func(), error)
 	// Whole adds checks of a provider's process that has nothing to do but to be judged; nil for a connection alone.
@@ -101,6 +103,9 @@ type check struct {
 }
 
 func (c check) applies(o Options) bool {
+	if len(o.Checks) > 0 {
+		return slices.Contains(o.Checks, c.id)
+	}
 	if o.Methods == "" {
 		return true
 	}
