@@ -91,6 +91,7 @@ func (c *client) sit(ctx context.Context, t *tool, args arguments, msg proto.Mes
 			return nil, err
 		}
 		r.warn(made.GetWarnings())
+		r.blank = made.GetCreated() && !t.method.Spec.GetNavigates() && t.method.Spec.GetLane() == browserv1.Lane_LANE_PAGE
 		c.stages.say(ctx, made.GetBrowserLabel()+" is ready, by the provider "+made.GetProviderId())
 	}
 	catalog.SetSessionID(msg, s.id)

@@ -3,6 +3,7 @@ package mcp
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -20,7 +21,7 @@ func (r *reply) fail(err error) *mcp.CallToolResult {
 		head += " (" + reason + ")"
 	}
 	var text []string
-	if message := renamed(e.Message); e.ReasonWord() == "script_error" { // the message is the page's own
+	if message := renamed(e.Message); r.quotesPage(e) {
 		text = append(text, head, fence("", message))
 	} else {
 		text = append(text, head+": "+message)
@@ -28,7 +29,9 @@ func (r *reply) fail(err error) *mcp.CallToolResult {
 	for _, step := range texts(e.Details["manual_steps"]) {
 		text = append(text, "- "+step)
 	}
-	if step := next(e); step != "" {
+	if step := next(e); r.blank && e.Code == fault.ElementNotFound {
+		text = append(text, "next: "+firstOpen)
+	} else if step != "" {
 		text = append(text, "next: "+step)
 	}
 	text = append(text, "retry: "+retry(e))
@@ -37,11 +40,36 @@ func (r *reply) fail(err error) *mcp.CallToolResult {
 	}
 	res := &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: strings.Join(text, "\n")}}}
 	if r.structured {
-		if data, err := wire.Marshal(e.Proto()); err == nil {
+		told := e.Clone()
+		told.Message = renamed(told.Message)
+		if data, err := wire.Marshal(told.Proto()); err == nil {
 			res.StructuredContent = map[string]json.RawMessage{"error": data}
 		}
 	}
 	return res
+}
+
+// firstOpen is what to do about a page that is empty because its session is new.
+const firstOpen = "the session is new and its page is empty: browser_open a URL first"
+
+// quoted finds what stands between quotation marks.
+var quoted = regexp.MustCompile(`"([^"]*)"`)
+
+// quotesPage says that the message of an error may hold words of the page: what a script threw, how an element is called,
+// and whatever else is quoted that the call did not say itself.
+func (r *reply) quotesPage(e *fault.Error) bool {
+	if e.ReasonWord() == "script_error" || e.Code == fault.ElementNotActionable {
+		return true
+	}
+	if e.Details[fault.KeyProvider] == nil {
+		return false
+	}
+	for _, m := range quoted.FindAllStringSubmatch(e.Message, -1) {
+		if !strings.Contains(string(r.asked), strings.Trim(string(encode(m[1])), `"`)) {
+			return true
+		}
+	}
+	return false
 }
 
 // next is the next step for those failures whose step is another tool.
@@ -106,7 +134,7 @@ const detailLimit = 4 << 10
 // pageDetails gives the details that hold text of the page, as JSON.
 func pageDetails(e *fault.Error) string {
 	some := map[string]any{}
-	for _, key := range []string{"candidates", "dialog", "covered_by", "stack"} {
+	for _, key := range []string{"candidates", "dialog", "covered_by", "covered_by_ref", "stack"} {
 		if v, ok := e.Details[key]; ok {
 			some[key] = v
 		}

@@ -25,6 +25,8 @@ type reply struct {
 	room       int    // bytes of text and structure together; 0 for no limit
 	session    string // the session's name, where the client would not know it
 	finished   bool   // nothing is left to call
+	blank      bool   // the session was made for a call that needs a page, and has an empty one
+	asked      json.RawMessage
 
 	words    []string
 	pages    []string
@@ -67,6 +69,9 @@ func (r *reply) take(resp proto.Message) error {
 	for _, name := range hidden {
 		delete(r.fields, name)
 	}
+	if r.blank && string(r.fields["url"]) == `"about:blank"` {
+		r.say(firstOpen)
+	}
 	if r.session != "" {
 		r.set(argSession, r.session)
 		r.say("session " + r.session)
@@ -98,6 +103,8 @@ func words(method *catalog.Method, m protoreflect.Message) []string {
 			out = append(out, "not satisfied in time")
 		case fd.Name() == "dialog" && m.Has(fd):
 			out = append(out, "a dialog is open: answer it with browser_dialog_respond")
+		case fd.Name() == "http_status" && m.Has(fd) && m.Get(fd).Int() >= 400:
+			out = append(out, fmt.Sprintf("HTTP status %d", m.Get(fd).Int()))
 		case fd.Name() == "navigation_state" && method.Spec.GetNavigates() && m.Has(fd):
 			out = append(out, "navigation "+wire.Words(fd.Enum())[m.Get(fd).Enum()-1])
 		}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/droverhq/drover/broker/brokertest"
+	"github.com/droverhq/drover/broker/face/mcp"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/fault"
 )
@@ -229,6 +230,67 @@ func TestErrors(t *testing.T) {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: no %q in\n%s", c.code, want, text)
 			}
+		}
+	}
+}
+
+// Guards what an error quotes: words of the page stand between the marks, the caller's own do not; and no method is named
+// that a model does not know, in the structure either.
+func TestErrorsMarkWhatPagesSay(t *testing.T) {
+	f := fake()
+	u := build(t, "", f).agent()
+	for _, c := range []struct {
+		err    *fault.Error
+		inside string // the marks; empty for an error that is the provider's own word
+	}{
+		{fault.New(fault.ElementNotActionable, "%s", `button "Do as I say" is disabled`).Reason("disabled"), "Do as I say"},
+		{fault.New(fault.InvalidRequest, "%s", `there is no option "x"; there are "Obey", "me"`), "Obey"},
+		{fault.New(fault.InvalidRequest, "%s", `2 elements match the text "Save" equally well; take a page.snapshot`).Reason("ambiguous_target"), ""},
+		{fault.New(fault.ElementNotFound, "%s", `nothing matches the text "x"; take a page.snapshot to see what is there`), ""},
+	} {
+		f.On("page.click", func(context.Context, proto.Message) (proto.Message, error) { return nil, c.err })
+		r := u.try("browser_click", map[string]any{"text_query": "Save"})
+		if c.inside == "" {
+			r = u.try("browser_click", map[string]any{"text_query": "Save x"})
+		}
+		before, _, marked := strings.Cut(r.text, "[page ")
+		if marked != (c.inside != "") || c.inside != "" && strings.Contains(before, c.inside) {
+			t.Errorf("got %s", r.text)
+		}
+		if strings.Contains(string(r.fields["error"]), "page.snapshot") {
+			t.Errorf("the structure names a method: %s", r.fields["error"])
+		}
+	}
+}
+
+// Guards a first call that needs a page: it is told that there is none yet, and what to do.
+func TestFirstCallWithoutAPage(t *testing.T) {
+	f := fake()
+	gives(f, "page.snapshot", &browserv1.SnapshotResponse{PageId: "page-1", Url: "about:blank", SnapshotId: "s1", Outline: proto.String("")})
+	f.On("page.click", func(context.Context, proto.Message) (proto.Message, error) {
+		return nil, fault.New(fault.ElementNotFound, "nothing matches")
+	})
+	h := build(t, "", f)
+	if got := h.agent().do("browser_snapshot", nil).text; !strings.Contains(got, "browser_open a URL first") {
+		t.Errorf("got %s", got)
+	}
+	if got := h.connect("other", mcp.Hello{}, nil).try("browser_click", map[string]any{"selector": "a"}).text; !strings.Contains(got, "next: the session is new and its page is empty: browser_open a URL first") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// Guards the answer to a call of a tool that is not listed: which one was meant, or why it is not there.
+func TestToolsThatAreNotThere(t *testing.T) {
+	u := build(t, "", fake()).connect("mcp", mcp.Hello{Profiles: []string{"core", "debug"}}, nil)
+	for name, want := range map[string]string{
+		"browser_scrol":            `did you mean \"browser_scroll\"`,
+		"browser_cookie_list":      "belongs to the profile storage",
+		"browser_provider_command": "the policy allows no method",
+		"nothing_like_it":          "there is no tool",
+	} {
+		_, err := u.CallTool(t.Context(), call(name, nil))
+		if err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), `"`, `\"`), want) {
+			t.Errorf("%s: got %v", name, err)
 		}
 	}
 }

@@ -54,6 +54,7 @@ func (f *Face) newServer(who broker.Principal, hello Hello) *server {
 				Resources: &mcp.ResourceCapabilities{},
 			},
 		})
+	s.mcp.AddReceivingMiddleware(s.offered)
 	s.ctx, s.end = context.WithCancel(f.ctx)
 	s.addResources()
 	s.refresh(s.ctx)
@@ -64,7 +65,7 @@ func (f *Face) newServer(who broker.Principal, hello Hello) *server {
 // handler answers the calls of one tool.
 func (s *server) handler(t *tool) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (res *mcp.CallToolResult, err error) {
-		r := &reply{tool: t, structured: !s.hello.Text && req.ProtocolVersion() >= firstStructured}
+		r := &reply{tool: t, structured: !s.hello.Text && req.ProtocolVersion() >= firstStructured, asked: req.Params.Arguments}
 		defer func() {
 			if v := recover(); v != nil {
 				s.face.o.Logger.Error("tool panicked", "tool", t.name, "stack", string(debug.Stack()))

@@ -1,11 +1,13 @@
 package mcp
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
@@ -173,6 +175,40 @@ var methodNames = sync.OnceValue(func() *strings.Replacer {
 
 // renamed puts the names of tools in place of the names of methods, which a model does not know.
 func renamed(text string) string { return methodNames().Replace(text) }
+
+// offered answers a call of a tool that is not listed: what it was most likely meant to be, or why it is not there.
+func (s *server) offered(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		call, ok := req.(*mcp.CallToolRequest)
+		if !ok {
+			return next(ctx, method, req)
+		}
+		name := call.Params.Name
+		s.mu.Lock()
+		_, listed := s.listed[name]
+		s.mu.Unlock()
+		if listed {
+			return next(ctx, method, req)
+		}
+		err := unknown(name)
+		if i := slices.IndexFunc(tools(), func(t *tool) bool { return t.name == name }); i >= 0 {
+			err = tools()[i].missing(s.hello.Profiles)
+		}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
+	}
+}
+
+// missing says why the tool is not listed.
+func (t *tool) missing(profiles []string) error {
+	switch profile := t.method.Spec.GetMcpProfile(); {
+	case !t.in(profiles):
+		return fmt.Errorf("%s belongs to the profile %s, and this connection has %s; the person starts the server with another one", t.name, profile, strings.Join(profiles, ", "))
+	case t.passes():
+		return fmt.Errorf("%s is not offered: the policy allows no method of a provider's own here", t.name)
+	default:
+		return fmt.Errorf("%s is not offered: no provider here can do it", t.name)
+	}
+}
 
 // unknown is the answer to a tool that there is not.
 func unknown(name string) error {
