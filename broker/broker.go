@@ -163,9 +163,9 @@ func (b *Broker) SetSources(sources []Source) {
 // Close closes every session, waits for that at most until ctx ends, and ends the broker. Calls under way fail.
 func (b *Broker) Close(ctx context.Context) {
 	b.halt.close()
-	b.halt.cancel(shuttingDown())
+	b.halt.cancel(ShuttingDown())
 	b.closeAll(ctx, b.sessions.all(func(*session) bool { return true }), "shutdown")
-	b.cancel(shuttingDown())
+	b.cancel(ShuttingDown())
 	b.work.end()
 }
 

@@ -24,7 +24,8 @@ func newHalt() *halt {
 	return h
 }
 
-func shuttingDown() *fault.Error {
+// ShuttingDown is what calls are answered that are under way when a broker or a connection ends, and those after it.
+func ShuttingDown() *fault.Error {
 	return fault.New(fault.NotReady, "the broker is shutting down").Reason("shutting_down").Hint("call again when the next one runs")
 }
 
@@ -33,7 +34,7 @@ func (h *halt) enter(ctx context.Context) (context.Context, func(), error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return ctx, func() {}, shuttingDown()
+		return ctx, func() {}, ShuttingDown()
 	}
 	h.under++
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -68,6 +69,6 @@ func (b *Broker) Drain(ctx context.Context) {
 		return
 	case <-ctx.Done():
 	}
-	b.halt.cancel(shuttingDown())
+	b.halt.cancel(ShuttingDown())
 	<-b.halt.empty
 }

@@ -336,6 +336,7 @@ func (c *overGRPC) start(method, params string) func() {
 type lines struct {
 	t    *testing.T
 	mcp  bool
+	pid  int // of drover; 0 where it is not the test's child
 	last int
 	send func(string)
 	next func() ([]byte, error)
@@ -385,7 +386,7 @@ func byLines(t *testing.T, args ...string) caller {
 	})
 	read := bufio.NewReader(out)
 	return &lines{
-		t: t, mcp: args[0] == "mcp",
+		t: t, mcp: args[0] == "mcp", pid: cmd.Process.Pid,
 		send: func(msg string) {
 			if _, err := io.WriteString(in, msg+"\n"); err != nil {
 				t.Fatal(err)

@@ -20,6 +20,8 @@ type faces struct {
 	grpc *grpcface.Server
 
 	mcpSocket, grpcSocket, grpcTCP net.Listener // nil for those that are not served
+
+	conns *connections // of MCP streams
 }
 
 // grpcSocket is where a daemon serves gRPC to this user's programs.
@@ -32,6 +34,7 @@ func (d *daemon) openFaces() (*faces, error) {
 		return nil, err
 	}
 	f := &faces{
+		conns: newConnections(),
 		mcp: mcp.New(mcp.Options{
 			Broker: d.engine.broker, Version: programVersion(), Idle: d.conf.Sessions.Idle, Origins: d.conf.Listen.Origins, Logger: d.log.Named("mcp"),
 		}),
@@ -133,6 +136,11 @@ func (f *faces) serveMCP(ctx context.Context, d *daemon, c net.Conn) {
 		d.log.Warn("connection refused", "error", err)
 		return
 	}
+	leave, ok := f.conns.enter(c)
+	if !ok {
+		return
+	}
+	defer leave()
 	if err := f.mcp.ServeConn(ctx, d.engine.broker.Connect(who, broker.Bound), c); err != nil && ctx.Err() == nil {
 		d.log.Debug("MCP connection ended", "error", err)
 	}

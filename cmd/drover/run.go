@@ -60,7 +60,7 @@ func (d *daemon) run(ctx context.Context) error {
 	defer cut()
 
 	var work sync.WaitGroup
-	conns := &connections{open: map[*net.UnixConn]struct{}{}}
+	conns := newConnections()
 	work.Go(func() { (&controller{listener: d.control, carry: d.carry}).serve(hard) })
 	work.Go(func() {
 		err := door.AcceptAll(hard, d.socket, func(ctx context.Context, c net.Conn) { d.serveConn(ctx, conns, c) })
@@ -111,6 +111,7 @@ func (d *daemon) drain(conns *connections) {
 	if d.http != nil {
 		work.Go(func() { d.http.drain(ctx) })
 	}
+	work.Go(func() { d.faces.conns.drain(ctx) })
 	conns.drain(ctx)
 	work.Wait()
 }
@@ -141,6 +142,8 @@ type connections struct {
 	draining bool
 	empty    chan struct{}
 }
+
+func newConnections() *connections { return &connections{open: map[*net.UnixConn]struct{}{}} }
 
 func (s *connections) enter(c net.Conn) (leave func(), ok bool) {
 	u, is := c.(*net.UnixConn)

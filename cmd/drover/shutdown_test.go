@@ -42,10 +42,12 @@ func TestEndingAnswersCallsUnderWay(t *testing.T) {
 	session := func(c caller, name string) string {
 		return `"session_id":"` + c.do("session.ensure", `{"client_session_id":"`+name+`"}`) + `",`
 	}
-	wsID, pipeID := 0, 0
+	stream := byLines(t, "mcp", "--connect").(*lines)
+	wsID, pipeID, streamID := 0, 0, 0
 	for name, start := range map[string]func(){
 		"WebSocket": func() { ws.request("page.open", open("WebSocket", session(ws, "ws"))); wsID = ws.last },
 		"socket":    func() { pipe.request("page.open", open("socket", session(pipe, "pipe"))); pipeID = pipe.last },
+		"stream":    func() { stream.request("page.open", open("stream", "")); streamID = stream.last },
 		"HTTP": func() {
 			params := open("HTTP", session(web, "web"))
 			go func() {
@@ -89,7 +91,7 @@ func TestEndingAnswersCallsUnderWay(t *testing.T) {
 			t.Errorf("%s was answered %s", got[0], got[1])
 		}
 	}
-	for name, got := range map[string][]byte{"WebSocket": ws.answer(wsID), "socket": pipe.answer(pipeID)} {
+	for name, got := range map[string][]byte{"WebSocket": ws.answer(wsID), "socket": pipe.answer(pipeID), "MCP on stdio": stream.answer(streamID)} {
 		if !bytes.Contains(got, []byte(`"reason":"shutting_down"`)) {
 			t.Errorf("%s was answered %s", name, got)
 		}
@@ -100,6 +102,28 @@ func TestEndingAnswersCallsUnderWay(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// Guards the same of a broker of its own, which ends with its parent's signal.
+func TestSignalAnswersCallsUnderWay(t *testing.T) {
+	for _, face := range []string{"stdio", "mcp"} {
+		t.Run(face, func(t *testing.T) {
+			setHomes(t)
+			s, c := newSlowSite(t), byLines(t, face).(*lines)
+			session := ""
+			if made := c.do("session.ensure", `{"client_session_id":"a"}`); made != "" {
+				session = `"session_id":"` + made + `",`
+			}
+			c.request("page.open", `{`+session+`"url":"`+s.url+`/never?who=me","timeout_ms":600000}`)
+			hears(t, s.asked, "me")
+			if err := syscall.Kill(c.pid, syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			if got := c.answer(c.last); !bytes.Contains(got, []byte(`"reason":"shutting_down"`)) {
+				t.Errorf("it was answered %s", got)
+			}
+		})
+	}
 }
 
 func text(err error) string {

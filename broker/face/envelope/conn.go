@@ -35,6 +35,9 @@ type conn struct {
 
 	ctx   context.Context // of every call; ends with the connection
 	abort context.CancelCauseFunc
+
+	unwatch func() bool // of the context that the connection ends with
+
 	room  chan struct{} // holds a token per call under way; full means that calls wait in the queue
 	queue chan *flight  // calls that were read, in their order; full means that reading waits
 
@@ -61,7 +64,9 @@ const queueLength = 4096
 
 func newConn(ctx context.Context, caller *broker.Caller, send func([]byte) error) *conn {
 	c := &conn{caller: caller, limit: MaxMessage, send: send, flying: map[string]context.CancelCauseFunc{}}
-	c.ctx, c.abort = context.WithCancelCause(ctx)
+	// What ctx carries goes to the calls, but its end is theirs with a reason that they are answered with.
+	c.ctx, c.abort = context.WithCancelCause(context.WithoutCancel(ctx))
+	c.unwatch = context.AfterFunc(ctx, func() { c.abort(broker.ShuttingDown().Cause(context.Cause(ctx))) })
 	c.room = make(chan struct{}, caller.Broker().Policy().Config().Limits.Calls)
 	c.queue = make(chan *flight, queueLength)
 	c.events.Go(c.dispatch)
@@ -75,6 +80,7 @@ func (c *conn) serve(next func() ([]byte, error)) error {
 	if errors.Is(err, io.EOF) {
 		err = nil
 		c.drain()
+		c.abort(broker.ShuttingDown())
 	}
 	c.end(err)
 	return err
@@ -112,6 +118,7 @@ func (c *conn) drain() {
 // end cancels what is left, and closes the caller. A call or a write that does not return is left behind: its process is
 // about to end.
 func (c *conn) end(why error) {
+	c.unwatch()
 	c.abort(fault.New(fault.NotReady, "the connection ended").Reason("cancelled").Cause(why))
 	c.subscribe(nil)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), closeWait)

@@ -50,6 +50,7 @@ func TestEndsAtOnce(t *testing.T) {
 	k.expect(`{"id":"2","ok":true}`)
 	begin := time.Now()
 	k.stop()
+	k.expect(`{"id":"1","ok":false,"error":{"code":"not_ready","details":{"reason":"shutting_down"}}}`)
 	if err := k.ended(); !errors.Is(err, context.Canceled) {
 		t.Errorf("it ended with %v", err)
 	}
@@ -81,7 +82,7 @@ func TestDrainIsBounded(t *testing.T) {
 		if took := time.Since(begin); took != drainWait {
 			t.Errorf("it took %v", took)
 		}
-		if !strings.Contains(out.String(), `"id":"1","ok":false`) {
+		if !strings.Contains(out.String(), `"id":"1","ok":false`) || !strings.Contains(out.String(), `"reason":"shutting_down"`) {
 			t.Errorf("the call was not answered: %s", out.String())
 		}
 	})

@@ -44,7 +44,7 @@ type Options struct {
 type Face struct {
 	o   Options
 	ctx context.Context // ends with the face
-	end context.CancelFunc
+	end context.CancelCauseFunc
 
 	mu      sync.Mutex
 	servers map[key]*server
@@ -73,7 +73,7 @@ func New(o Options) *Face {
 		o.Idle = 30 * time.Minute
 	}
 	f := &Face{o: o, servers: map[key]*server{}}
-	f.ctx, f.end = context.WithCancel(context.Background())
+	f.ctx, f.end = context.WithCancelCause(context.Background())
 	return f
 }
 
@@ -90,8 +90,9 @@ type Hello struct {
 	Provider string `json:"provider,omitempty"`
 }
 
-// Serve answers one client on a pair of streams until the input ends or ctx does. The caller is closed at the end, and with
-// it what it is bound to.
+// Serve answers one client on a pair of streams until the input ends or ctx does. Calls that were read are finished at the
+// end of the input, within finishWait; those that are not, and all of them when ctx ends, are answered with shutting_down.
+// The caller is closed at the end, and with it what it is bound to.
 func (f *Face) Serve(ctx context.Context, caller *broker.Caller, hello Hello, in io.ReadCloser, out io.WriteCloser) error {
 	if len(hello.Profiles) == 0 {
 		hello.Profiles = f.o.Profiles
@@ -102,8 +103,21 @@ func (f *Face) Serve(ctx context.Context, caller *broker.Caller, hello Hello, in
 	s := f.newServer(caller.Principal, hello)
 	s.clients[""] = s.newClient(caller, hello.Session)
 	defer s.close(context.WithoutCancel(ctx))
-	defer context.AfterFunc(ctx, s.end)()
-	err := s.mcp.Run(ctx, finishing{&mcp.IOTransport{Reader: in, Writer: out}})
+	var ending sync.WaitGroup
+	defer ending.Wait()
+	run, cut := context.WithCancel(context.WithoutCancel(ctx)) // the SDK answers nothing any more when its context ends
+	defer cut()
+	t := &finishing{Transport: &mcp.IOTransport{Reader: in, Writer: out}, stop: func() { s.end(broker.ShuttingDown()) }}
+	ending.Go(func() {
+		defer cut()
+		select {
+		case <-run.Done():
+		case <-ctx.Done():
+			t.stop()
+			t.settle()
+		}
+	})
+	err := s.mcp.Run(run, t)
 	if ctx.Err() != nil || slices.ContainsFunc(ends, func(end error) bool { return errors.Is(err, end) }) {
 		return nil
 	}
@@ -121,7 +135,15 @@ const (
 
 // ServeConn answers one client on a connection whose first line is its Hello.
 func (f *Face) ServeConn(ctx context.Context, caller *broker.Caller, conn net.Conn) error {
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	said := make(chan struct{})
+	defer context.AfterFunc(ctx, func() {
+		select {
+		case <-said:
+			_ = conn.SetDeadline(time.Now().Add(2 * answerWait))
+		default:
+			_ = conn.Close()
+		}
+	})()
 	in := bufio.NewReaderSize(conn, helloLimit)
 	_ = conn.SetReadDeadline(time.Now().Add(helloWait))
 	line, err := in.ReadSlice('\n')
@@ -137,6 +159,7 @@ func (f *Face) ServeConn(ctx context.Context, caller *broker.Caller, conn net.Co
 		return fmt.Errorf("the first line of an MCP stream: %w", err)
 	}
 	_ = conn.SetReadDeadline(time.Time{})
+	close(said)
 	return f.Serve(ctx, caller, hello, struct {
 		io.Reader
 		io.Closer
@@ -185,5 +208,5 @@ func (f *Face) Close(ctx context.Context) {
 		all.Go(func() { s.close(ctx) })
 	}
 	all.Wait()
-	f.end()
+	f.end(broker.ShuttingDown())
 }

@@ -37,7 +37,7 @@ type server struct {
 	closing bool
 
 	ctx  context.Context // ends with the server, and with it the calls under way
-	end  context.CancelFunc
+	end  context.CancelCauseFunc
 	work sync.WaitGroup
 }
 
@@ -55,7 +55,7 @@ func (f *Face) newServer(who broker.Principal, hello Hello) *server {
 			},
 		})
 	s.mcp.AddReceivingMiddleware(s.offered)
-	s.ctx, s.end = context.WithCancel(f.ctx)
+	s.ctx, s.end = context.WithCancelCause(f.ctx)
 	s.addResources()
 	s.refresh(s.ctx)
 	s.watch(s.ctx)
@@ -72,10 +72,10 @@ func (s *server) handler(t *tool) mcp.ToolHandler {
 				res, err = r.fail(fault.New(fault.InternalError, "%s failed: %v", t.name, v)), nil
 			}
 		}()
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(s.ctx, cancel)() //nolint:contextcheck // the call ends with its request, and with the server too
-		c, err := s.client(req.Session)          //nolint:contextcheck // what is kept of an MCP session outlives its requests
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		defer context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })() //nolint:contextcheck // the call ends with its request, and with the server too
+		c, err := s.client(req.Session)                                           //nolint:contextcheck // what is kept of an MCP session outlives its requests
 		if err != nil {
 			return r.fail(err), nil
 		}
@@ -111,7 +111,7 @@ func (s *server) client(ss *mcp.ServerSession) (*client, error) {
 		return c, nil
 	}
 	if s.closing {
-		return nil, fault.New(fault.NotReady, "the broker is shutting down").Reason("shutting_down")
+		return nil, broker.ShuttingDown()
 	}
 	c := s.newClient(s.face.o.Broker.Connect(s.who, broker.Bound), ownName())
 	s.clients[id] = c
@@ -133,12 +133,12 @@ func (s *server) close(ctx context.Context) {
 	s.mu.Lock()
 	s.closing = true
 	s.mu.Unlock()
-	stop := context.AfterFunc(ctx, s.end)
+	stop := context.AfterFunc(ctx, func() { s.end(broker.ShuttingDown()) })
 	defer stop()
 	for ss := range s.mcp.Sessions() {
 		_ = ss.Close() // waits for its calls
 	}
-	s.end()
+	s.end(broker.ShuttingDown())
 	s.work.Wait()
 	s.mu.Lock()
 	left := slices.Collect(maps.Values(s.clients))
