@@ -147,6 +147,10 @@ func (p *page) callFunction(ctx context.Context, w *world, fn runtime.RemoteObje
 		FunctionDeclaration: "function(...a) { return this(...a) }", ObjectID: fn, Arguments: given, AwaitPromise: &await, UserGesture: yes(),
 	})
 	if err != nil {
+		// The browser takes no deadline for a function. One that loops is what keeps the page busy: it answered just before.
+		if ctx.Err() != nil && !p.answers(ctx, afterwait) {
+			p.interrupt()
+		}
 		return nil, gone(err)
 	}
 	if res.ExceptionDetails != nil {

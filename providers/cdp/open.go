@@ -129,10 +129,16 @@ func (p *Provider) moved(ctx context.Context, session, id string, move func(cont
 	return pg.id, a, err
 }
 
-// revive lets a crashed page be navigated again; its next document gets a new process.
-func (p *page) revive(context.Context) error {
+// revive lets a crashed page be navigated again, whose next document gets a new process, and one that a script of its own
+// keeps busy.
+func (p *page) revive(ctx context.Context) error {
 	p.b.mu.Lock()
-	defer p.b.mu.Unlock()
+	crashed := p.crashed
 	p.crashed = false
-	return p.unfitLocked(true)
+	unfit := p.unfitLocked(true)
+	p.b.mu.Unlock()
+	if unfit == nil && !crashed {
+		p.free(ctx)
+	}
+	return unfit
 }

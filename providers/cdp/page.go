@@ -265,12 +265,20 @@ func (p *page) busy(err error) error {
 	return err
 }
 
-// late tells, of a call that ran out of time, when a navigation held it up.
-func (p *page) late(cause error) error {
+// late tells, of a call that ran out of time, when a navigation or a script of the page held it up.
+func (p *page) late(ctx context.Context) error {
+	cause := context.Cause(ctx)
 	p.b.mu.Lock()
-	defer p.b.mu.Unlock()
 	f := p.frames[p.main]
-	if f == nil || f.pending == "" || !errors.Is(cause, context.DeadlineExceeded) {
+	moving := f != nil && f.pending != ""
+	p.b.mu.Unlock()
+	switch {
+	case !errors.Is(cause, context.DeadlineExceeded):
+		return cause
+	case !moving:
+		if busy := p.unresponsive(ctx); busy != nil {
+			return busy.Cause(cause)
+		}
 		return cause
 	}
 	return fault.New(fault.NotReady, "the page is going to another address that has not answered, and cannot be used meanwhile").
@@ -287,19 +295,23 @@ func (p *page) explain(ctx context.Context, err error) error {
 		return err
 	}
 	if ctx.Err() != nil {
-		return p.late(context.Cause(ctx))
+		return p.late(ctx)
 	}
 	if errors.Is(err, inpage.ErrDocumentGone) {
 		return fault.New(fault.NotReady, "the page went to another document meanwhile").Reason("navigated").
 			Retry("same").Cause(err)
 	}
 	p.b.mu.Lock()
-	defer p.b.mu.Unlock()
-	if unfit := p.unfitLocked(false); unfit != nil {
+	unfit := p.unfitLocked(false)
+	p.b.mu.Unlock()
+	switch {
+	case unfit != nil:
 		return unfit
-	}
-	if errors.Is(err, errDetached) {
+	case errors.Is(err, errDetached):
 		return p.notFound()
+	}
+	if busy := p.unresponsive(ctx); busy != nil { // the browser gives up on such a page with many words
+		return busy.Cause(err)
 	}
 	return fault.New(fault.InternalError, "the browser refused: %v", err).Cause(err)
 }

@@ -91,6 +91,8 @@ func next(e *fault.Error) string {
 		return "wait a moment, then try again"
 	case "session_lost", "provider_exited":
 		return "browser_open starts a new browser; pages and logins of the old one are gone"
+	case "page_unresponsive":
+		return "browser_reload or browser_open ends the page's script"
 	case "page_crashed":
 		return "browser_tab_new opens another page"
 	case "no_provider":
