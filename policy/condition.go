@@ -156,7 +156,11 @@ func (k *checker) walk(e hclsyntax.Expression) {
 func (k *checker) traversal(e *hclsyntax.ScopeTraversalExpr) {
 	root := e.Traversal.RootName()
 	if !slices.Contains(objects, root) {
-		k.wrong(e.Traversal[0].SourceRange(), "Unknown variable", "There is no variable %q.%s A condition reads %s.", root, didYouMean(root, objects), strings.Join(k.scope, ", "))
+		quoted := ""
+		if len(e.Traversal) == 1 {
+			quoted = fmt.Sprintf(" For the text, write %q with its quotes.", root)
+		}
+		k.wrong(e.Traversal[0].SourceRange(), "Unknown variable", "There is no variable %q.%s A condition reads %s.%s", root, didYouMean(root, objects), strings.Join(k.scope, ", "), quoted)
 		return
 	}
 	if !slices.Contains(k.scope, root) {
@@ -223,7 +227,13 @@ func (k *checker) binary(e *hclsyntax.BinaryOpExpr) {
 		return
 	}
 	if a.Type() != b.Type() {
-		k.wrong(e.Range(), "Comparison of different types", "A %s never equals a %s.", a.Type().FriendlyName(), b.Type().FriendlyName())
+		hint := ""
+		for _, side := range [][2]hclsyntax.Expression{{e.LHS, e.RHS}, {e.RHS, e.LHS}} {
+			if l, _ := side[0].Value(k.ctx); l.Type().IsListType() || l.Type().IsTupleType() {
+				hint = fmt.Sprintf(" Write contains(%s, %s).", k.textOf(side[0]), k.textOf(side[1]))
+			}
+		}
+		k.wrong(e.Range(), "Comparison of different types", "A %s never equals a %s.%s", a.Type().FriendlyName(), b.Type().FriendlyName(), hint)
 		return
 	}
 	k.word(e.LHS, e.RHS, b)
@@ -259,9 +269,24 @@ func (k *checker) word(variable, other hclsyntax.Expression, value cty.Value) {
 			words = k.providerIDs()
 		}
 	}
-	if len(words) > 0 && !slices.Contains(words, value.AsString()) {
-		k.wrong(other.Range(), "Unknown word", "%s is never %q.%s", name, value.AsString(), suggest(value.AsString(), words))
+	word := value.AsString()
+	switch {
+	case strings.ContainsAny(word, "*?") && slices.Contains(plain, name):
+		k.wrong(other.Range(), "Not a pattern", "== compares letter by letter. Write glob(%s, %q).", name, word)
+	case len(words) > 0 && !slices.Contains(words, word):
+		k.wrong(other.Range(), "Unknown word", "%s is never %q.%s", name, word, suggest(word, words))
+	case (name == "url.host" || name == "url.scheme") && (word != strings.ToLower(word) || strings.ContainsAny(word, ":/ ") && !strings.Contains(word, "::") || strings.HasSuffix(word, ".")):
+		k.wrong(other.Range(), "Unknown word", "%s is never %q: it is %s.", name, word, shape[name])
 	}
+}
+
+// plain are variables whose words have no star and no question mark.
+var plain = []string{"method.name", "method.group", "method.custom", "url.scheme", "url.host", "url.domain", "client.name", "provider.id", "provider.plugin"}
+
+// shape says what the words of a variable look like.
+var shape = map[string]string{
+	"url.host":   "a name in lower case, or an address, without scheme, port and path",
+	"url.scheme": "a word in lower case such as https, without the colon",
 }
 
 // suggest names the nearest word, or all of them where they are few.
@@ -294,7 +319,13 @@ func (k *checker) call(e *hclsyntax.FunctionCallExpr) {
 		v, _ := a.Value(k.ctx)
 		p := functions[e.Name].Params()
 		if i < len(p) && p[i].Type == cty.String && v.Type() != cty.String {
-			k.wrong(a.Range(), "Wrong type", "%s takes a text here, not a %s.", e.Name, v.Type().FriendlyName())
+			k.wrong(a.Range(), "Wrong type", "%s takes a text here, not a %s.", functionNamed(e.Name).call, v.Type().FriendlyName())
+		}
+	}
+	if e.Name == "domain" && len(e.Args) == 2 {
+		v, _ := e.Args[1].Value(k.ctx)
+		if v.IsWhollyKnown() && v.Type() == cty.String && !v.IsNull() && (v.AsString() != strings.ToLower(v.AsString()) || strings.ContainsAny(v.AsString(), "*?/: ") || strings.HasPrefix(v.AsString(), ".")) {
+			k.wrong(e.Args[1].Range(), "Not a domain", "%q is no domain such as example.com, in lower case; names below it are meant too.", v.AsString())
 		}
 	}
 	if (e.Name != "matches" && e.Name != "cidr") || len(e.Args) != 2 {

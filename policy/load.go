@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -103,12 +104,33 @@ func LoadWith(filename string, src []byte, known Known) (*Config, error) {
 	}
 	if l.diags.HasErrors() {
 		l.diags = slices.DeleteFunc(l.diags, func(d *hcl.Diagnostic) bool { return follows(d, l.diags) })
+		for _, d := range l.diags {
+			l.explain(d)
+		}
 		slices.SortStableFunc(l.diags, func(a, b *hcl.Diagnostic) int { return cmp.Compare(at(a), at(b)) })
 		return nil, &LoadError{Diagnostics: l.diags, files: l.files, syntax: syntax}
 	}
 	sum := sha256.Sum256(src)
 	l.config.File, l.config.Hash = filename, hex.EncodeToString(sum[:])
 	return l.config, nil
+}
+
+// blocks are the kinds that a file has.
+var blocks = []string{"provider", "listen", "sessions", "files", "passthrough", "limits", "audit", "client", "guard", "rule", "test"}
+
+// explain says more than HCL's own words where a mistake is a common one.
+func (l *loader) explain(d *hcl.Diagnostic) {
+	if d.Subject == nil {
+		return
+	}
+	text := l.files[d.Subject.Filename].Bytes
+	switch {
+	case d.Summary == "Unsupported block type" && d.Subject.Start.Column == 1:
+		word := string(d.Subject.SliceBytes(text))
+		d.Detail = fmt.Sprintf("There are no %q blocks.%s There are %s.", word, didYouMean(word, blocks), strings.Join(blocks, ", "))
+	case d.Summary == "Missing newline after argument" && strings.HasPrefix(string(text[d.Subject.Start.Byte:]), "="):
+		d.Detail += " To compare, write == in place of =."
+	}
 }
 
 // at is where a diagnostic is about, in bytes.
