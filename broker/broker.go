@@ -363,8 +363,10 @@ func (b *Broker) decide(c *call, s *session, f policy.Facts) error {
 	b.recent.add(f)
 	c.decided(&d)
 	if d.Denied == nil && s != nil && s.proxy == nil && d.Reach.Contained() && c.method.Name != closeMethod.Name {
-		return fault.New(fault.PermissionDenied, "a guard holds for the session now, and it was made without one").Reason(policy.ReasonPolicy).
-			Hint("close it and ensure it again")
+		name, where := d.Reach.Guard()
+		c.rule = where
+		return fault.New(fault.PermissionDenied, "the guard %q at %s holds for the session now, which was made before it", name, where).
+			Reason(policy.ReasonPolicy).With("rule", name).With("where", where).Hint("close it and ensure it again")
 	}
 	return denied(d.Denied)
 }
@@ -392,8 +394,11 @@ func denied(d *policy.Denial) error {
 		return nil
 	}
 	e := fault.New(fault.PermissionDenied, "%s", d.Message).Reason(d.Reason)
-	if d.Hint != "" {
+	switch {
+	case d.Hint != "":
 		e.Hint("%s", d.Hint)
+	case d.Where != "":
+		e.Hint("it stands at %s", d.Where)
 	}
 	if d.Rule != "" {
 		e.With("rule", d.Rule)

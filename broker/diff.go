@@ -1,6 +1,9 @@
 package broker
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/droverhq/drover/policy"
@@ -58,6 +61,11 @@ func (b *Broker) Diff(other *policy.Policy) []Difference {
 		f := policy.Facts{Method: ensureMethod.Name, Client: policy.Client{Name: s.who.Name, Labels: s.who.Labels}, Session: s.facts, Providers: []policy.Candidate{s.seat}}
 		before, _ := outcome(now, f)
 		after, where := outcome(other, f)
+		if reach := other.Reach(f); s.proxy == nil && reach.Contained() && !strings.HasPrefix(after, "denied") {
+			var name string
+			name, where = reach.Guard()
+			after = fmt.Sprintf("refused until it is made again, for the guard %q holds", name)
+		}
 		if before != after {
 			out = append(out, Difference{Session: s.id, Client: s.who.Name, Method: f.Method, Before: before, After: after, Where: where, Count: 1})
 		}
@@ -87,6 +95,7 @@ func (b *Broker) Diff(other *policy.Policy) []Difference {
 
 // outcome is what a policy says to facts, in a few words.
 func outcome(p *policy.Policy, f policy.Facts) (words, where string) {
+	f.Providers = slices.DeleteFunc(slices.Clone(f.Providers), func(c policy.Candidate) bool { return !p.Config().Gives(c.ID, c.Plugin) })
 	d := p.Decide(f)
 	if d.Denied != nil {
 		return "denied: " + d.Denied.Message, d.Denied.Where

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"fmt"
 
 	"google.golang.org/protobuf/proto"
 
@@ -129,7 +130,7 @@ func why(r *route) string {
 	case held(a.row) < held(b.row):
 		return "the next one failed of late again and again"
 	case a.preference(r.decision) < b.preference(r.decision):
-		return "the rule " + r.decision.PreferBy.Name + " at " + r.decision.PreferBy.Where + " prefers it"
+		return fmt.Sprintf("the rule %q at %s prefers it", r.decision.PreferBy.Name, r.decision.PreferBy.Where)
 	case a.configured() < b.configured():
 		return "the config prefers it"
 	case len(a.Missing) < len(b.Missing):

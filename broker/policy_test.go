@@ -97,7 +97,7 @@ client "crawler" {
 	if x := h.explain(crawler, "cdp"); x.Provider != "bidi" {
 		t.Errorf("without cdp it would be %q", x.Provider)
 	}
-	if x := h.explain(h.user("cashier")); !strings.Contains(x.Why, "bank at test.hcl:2") {
+	if x := h.explain(h.user("cashier")); !strings.Contains(x.Why, `"bank" at test.hcl:2`) {
 		t.Errorf("why: %s", x.Why)
 	}
 }
@@ -352,5 +352,37 @@ func TestPassthroughByClient(t *testing.T) {
 		if e := ci.fails(send("cdp", "cdp.send", params), fault.InvalidRequest, ""); e.Details["field"] != "params" {
 			t.Errorf("%v: %v", params, e.Details)
 		}
+	}
+}
+
+// What a reload would change is told of the sessions too: those that a new guard would refuse until they are made again,
+// and those whose provider is no longer given. What is refused names the guard and its place.
+func TestDiffTellsOfGuardsAndProviders(t *testing.T) {
+	h := build(t, "", cdp(), bidi())
+	ann := h.user("ann")
+	s := ann.ensure("a").GetSessionId()
+	guarded := "guard \"inner\" {\n deny = [\"10.0.0.0/8\"]\n}\nprovider \"cdp\" {\n}"
+	for src, want := range map[string]string{
+		guarded:                 `refused until it is made again, for the guard "inner" holds`,
+		"provider \"bidi\" {\n}": "no provider",
+		"":                      "",
+	} {
+		got := ""
+		for _, d := range h.broker.Diff(config(t, src)) {
+			if d.Session == s {
+				got = d.After
+			}
+		}
+		if got != want {
+			t.Errorf("of the session it says %q, not %q", got, want)
+		}
+	}
+	h.broker.SetPolicy(config(t, guarded))
+	e := ann.fails(click(s, ""), fault.PermissionDenied, policy.ReasonPolicy)
+	if e.Details["rule"] != "inner" || e.Details["where"] != "test.hcl:1" || !strings.Contains(e.Error(), "test.hcl:1") {
+		t.Errorf("the refusal is %v %v", e, e.Details)
+	}
+	if _, err := h.broker.Explain(t.Context(), ann.Caller, methodOf(t, &browserv1.EnsureSessionRequest{}), &browserv1.EnsureSessionRequest{ClientSessionId: "x"}, "cpd"); fault.CodeOf(err) != fault.InvalidRequest {
+		t.Errorf("without a provider that there is not: %v", err)
 	}
 }

@@ -60,6 +60,11 @@ func (b *Broker) route(ctx context.Context, c *call, ask *browserv1.EnsureSessio
 		if err := r.known(ask); err != nil {
 			return nil, err
 		}
+		for _, id := range c.without {
+			if r.table.Row(id) == nil {
+				return nil, r.table.unknown(id)
+			}
+		}
 		f := policy.Facts{Method: ensureMethod.Name, Client: client(c.who), Session: sessionFacts(ask), Providers: b.seats(r.table)}
 		r.decision = r.table.policy.Decide(f)
 		b.recent.add(f)

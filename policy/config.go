@@ -162,6 +162,14 @@ func (c *Config) Rank(id, plugin string) int {
 	return len(c.Prefer) + len(defaultOrder)
 }
 
+// Gives says whether a config has a provider of an id: as a block, or, without any block, as the plugin of that name.
+func (c *Config) Gives(id, plugin string) bool {
+	if len(c.Providers) == 0 {
+		return id == plugin
+	}
+	return c.Provider(id) != nil
+}
+
 // Provider gives the configured instance of an id; nil where there is none.
 func (c *Config) Provider(id string) *Provider {
 	for _, p := range c.Providers {

@@ -64,14 +64,14 @@ func (d *Decision) against(c *Candidate) *Denial {
 		families = []string{""}
 	}
 	for _, family := range families {
-		if x := d.Excluded(c.ID, family); x != nil {
-			return x
+		if x := d.Excluded(c.ID, family); x != nil && x.rule != nil {
+			return x.rule.denial("")
 		}
 	}
 	for _, feature := range d.Need {
 		if r := d.NeedBy[feature]; !slices.Contains(c.Features, feature) {
 			return &Denial{
-				Reason: ReasonPolicy, Message: fmt.Sprintf("the rule %s requires the feature %s, which %s lacks", r.Name, feature, c.ID),
+				Reason: ReasonPolicy, Message: fmt.Sprintf("the rule %q requires the feature %s, which %s lacks", r.Name, feature, c.ID),
 				Rule: r.Name, Where: r.Where,
 			}
 		}
@@ -183,19 +183,19 @@ func (e *evaluation) exclude(key string, r *Rule) {
 
 // denial is what a rule's refusal says, of the whole call or of one provider.
 func (r *Rule) denial(provider string) *Denial {
-	message := "the rule " + r.Name + " denies it"
+	message := fmt.Sprintf("the rule %q denies it", r.Name)
 	if provider != "" {
-		message = "the rule " + r.Name + " keeps it out"
+		message = fmt.Sprintf("the rule %q keeps it out", r.Name)
 	}
 	if r.Reason != "" {
 		message += ": " + r.Reason
 	}
-	return &Denial{Reason: ReasonPolicy, Message: message, Rule: r.Name, Where: r.Where}
+	return &Denial{Reason: ReasonPolicy, Message: message, Rule: r.Name, Where: r.Where, rule: r}
 }
 
 // broken denies for a condition that cannot be computed.
 func broken(kind, name, where string, err error) *Denial {
-	return &Denial{Reason: ReasonPolicy, Message: "the condition of the " + kind + " " + name + " cannot be computed: " + err.Error(), Rule: name, Where: where}
+	return &Denial{Reason: ReasonPolicy, Message: fmt.Sprintf("the condition of the %s %q cannot be computed: %v", kind, name, err), Rule: name, Where: where}
 }
 
 // any says whether a condition holds for any URL of the call.

@@ -97,6 +97,8 @@ type Denial struct {
 	Hint string
 	// Rule names the rule, and Where its file and line, where one was written.
 	Rule, Where string
+
+	rule *Rule
 }
 
 // Policy answers from a config. It never changes.

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -106,6 +107,14 @@ type Reach struct{ guards []*Guard }
 // for cannot keep alone.
 func (r *Reach) Contained() bool { return r != nil && len(r.guards) > 0 }
 
+// Guard names the first guard that holds, with its file and line.
+func (r *Reach) Guard() (name, where string) {
+	if !r.Contained() {
+		return "", ""
+	}
+	return r.guards[0].Name, r.guards[0].Where
+}
+
 // Judge says why a URL may not be reached; nil when it may. Addresses are what its host resolved to; without any, a host
 // is judged by its name alone, and one that only an address could allow passes until it is resolved.
 func (r *Reach) Judge(u URL, addrs ...netip.Addr) *Denial {
@@ -178,5 +187,5 @@ func (g *Guard) refuse(message string) *Denial {
 	if g.Reason != "" {
 		message += ": " + g.Reason
 	}
-	return &Denial{Reason: ReasonURL, Message: message, Rule: g.Name, Where: g.Where, Hint: "the guard " + g.Name + " at " + g.Where + " refuses it"}
+	return &Denial{Reason: ReasonURL, Message: message, Rule: g.Name, Where: g.Where, Hint: fmt.Sprintf("the guard %q at %s refuses it", g.Name, g.Where)}
 }

@@ -153,7 +153,7 @@ func (a *app) writeRoute(indent string, x *broker.Explanation) {
 	switch {
 	case x.Denied != nil:
 		a.wrapped(indent+a.paint(a.out, red, "✗")+" ", indent+"  ", "denied: "+x.Denied.Message)
-		if x.Denied.Where != "" {
+		if x.Denied.Where != "" && !strings.Contains(x.Denied.Message, x.Denied.Where) {
 			a.wrapped(indent+"  ", indent+"  ", x.Denied.Where)
 		}
 	case x.Provider == "":
