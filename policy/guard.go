@@ -10,6 +10,8 @@ import (
 	"golang.org/x/net/publicsuffix"
 
 	whatwg "github.com/nlnwa/whatwg-url/url"
+
+	"github.com/droverhq/drover/proto/forbidden"
 )
 
 // URL is a URL as a browser reads it: the WHATWG parser drops the blanks, tabs and newlines that browsers drop, and gives
@@ -73,25 +75,6 @@ var refusedSchemes = []string{
 	"edge", "brave", "opera", "vivaldi", "moz-extension", "extension", "isolated-app", "content", "externalfile",
 }
 
-// refusedHosts are the names under which clouds serve the credentials of the machine.
-var refusedHosts = []string{
-	"metadata.google.internal", "metadata.goog", "metadata", "instance-data", "instance-data.ec2.internal",
-	"metadata.azure.internal", "metadata.tencentyun.com",
-}
-
-// refusedAddrs are the addresses at which clouds serve the credentials of the machine.
-var refusedAddrs = []netip.Addr{
-	netip.MustParseAddr("169.254.169.254"),
-	netip.MustParseAddr("169.254.170.2"),
-	netip.MustParseAddr("169.254.169.253"),
-	netip.MustParseAddr("169.254.0.23"),
-	netip.MustParseAddr("100.100.100.200"),
-	netip.MustParseAddr("192.0.0.192"),
-	netip.MustParseAddr("168.63.129.16"),
-	netip.MustParseAddr("fd00:ec2::254"),
-	netip.MustParseAddr("fd20:ce::254"),
-}
-
 // guard refuses what no caller may open, whatever the config says.
 func guard(u URL) *Denial {
 	switch {
@@ -102,7 +85,7 @@ func guard(u URL) *Denial {
 		return refuse("about: pages other than about:blank belong to the browser")
 	case slices.Contains(refusedSchemes, u.Scheme), strings.HasPrefix(u.Scheme, "chrome-"), strings.HasPrefix(u.Scheme, "safari-"):
 		return refuse("URLs of the scheme " + u.Scheme + ": are not opened")
-	case slices.Contains(refusedHosts, u.Host), u.addr.IsValid() && slices.Contains(refusedAddrs, u.addr):
+	case forbidden.Host(u.Host):
 		return refuse("the address of a cloud's metadata service is not opened")
 	}
 	return nil
@@ -112,25 +95,10 @@ func refuse(message string) *Denial {
 	return &Denial{Reason: ReasonURL, Message: message, Hint: "open an http or https URL"}
 }
 
-// unmap gives the IPv4 address that an IPv6 address carries: mapped (RFC 4291), translated by the well-known prefix
-// (RFC 6052), or through 6to4 (RFC 3056).
+// unmap gives the address that is most likely meant by one, which is the IPv4 address that an IPv6 address carries.
 func unmap(a netip.Addr) netip.Addr {
-	a = a.Unmap().WithZone("")
-	if !a.Is6() {
-		return a
-	}
-	b := a.As16()
-	switch {
-	case [12]byte(b[:12]) == [12]byte{}: // the deprecated compatible form
-		if v4 := netip.AddrFrom4([4]byte(b[12:])); v4 != netip.AddrFrom4([4]byte{0, 0, 0, 0}) && v4 != netip.AddrFrom4([4]byte{0, 0, 0, 1}) {
-			return v4
-		}
-	case [12]byte(b[:12]) == [12]byte{0, 0x64, 0xff, 0x9b}:
-		return netip.AddrFrom4([4]byte(b[12:]))
-	case b[0] == 0x20 && b[1] == 0x02:
-		return netip.AddrFrom4([4]byte(b[2:6]))
-	}
-	return a
+	all := forbidden.Carried(a)
+	return all[min(1, len(all)-1)]
 }
 
 // Origin gives the scheme, host and port of a URL that has a host, without the scheme's own port.

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+
+	"github.com/droverhq/drover/proto/forbidden"
 )
 
 // Guard says which URLs the pages of a session may reach at all: what is opened, what it redirects to, its frames and
@@ -122,7 +124,7 @@ func (r *Reach) Judge(u URL, addrs ...netip.Addr) *Denial {
 		return d
 	}
 	for _, a := range addrs {
-		if slices.Contains(refusedAddrs, unmap(a)) {
+		if forbidden.Addr(a) {
 			return refuse("the address of a cloud's metadata service is not opened")
 		}
 	}

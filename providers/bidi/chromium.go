@@ -31,7 +31,7 @@ func (c Config) arguments(profile string) []string {
 	if c.sandboxDisabled() {
 		args = append(args, "--no-sandbox")
 	}
-	return append(args, c.Args...)
+	return containment.WithoutMetadata(append(args, c.Args...))
 }
 
 // disabledFeatures talk to servers, put things beside the page, or keep pages from being what a script sees.

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/droverhq/drover/plugins"
+	"github.com/droverhq/drover/plugins/containment"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/fault"
 )
@@ -192,7 +193,8 @@ func (c Config) arguments() []string {
 			args = append(args, arg)
 		}
 	}
-	return append(args, "--enable-features="+strings.Join(enabled, ","), "--disable-features="+strings.Join(disabled, ","))
+	args = append(args, "--enable-features="+strings.Join(enabled, ","), "--disable-features="+strings.Join(disabled, ","))
+	return containment.WithoutMetadata(args)
 }
 
 // enabledFeatures: a screenshot is taken from a surface of its own instead of waiting for the frames of the page's.

@@ -17,6 +17,7 @@ import (
 	"github.com/droverhq/drover/plugins/inpage"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/fault"
+	"github.com/droverhq/drover/proto/forbidden"
 )
 
 // arrival is where a navigation led. open, back, forward, reload and tab.new answer with it.
@@ -168,6 +169,11 @@ func (p *page) failedNavigation(ctx context.Context, address string, res pagedom
 		f.pending = ""
 	}
 	p.b.mu.Unlock()
+	if res.ErrorText == "net::ERR_NAME_NOT_RESOLVED" {
+		if err := p.ledAstray(); err != nil {
+			return nil, err
+		}
+	}
 	if res.ErrorText != "net::ERR_ABORTED" {
 		// The browser shows a page about it; the next call should meet that, not its making.
 		wait, cancel := context.WithTimeout(ctx, time.Second)
@@ -194,6 +200,25 @@ func (p *page) failedNavigation(ctx context.Context, address string, res pagedom
 		return nil, errNavigation(address, "the navigation was broken off")
 	}
 	return a, p.describe(ctx, a)
+}
+
+// ledAstray says that the latest document was looked for where no caller may go, to which a server redirected: the browser
+// does not find that.
+func (p *page) ledAstray() error {
+	p.b.mu.Lock()
+	defer p.b.mu.Unlock()
+	for _, r := range slices.Backward(p.traffic.list) {
+		if r.told.GetResourceType() != "document" {
+			continue
+		}
+		u, err := url.Parse(r.told.GetUrl())
+		if err != nil || !forbidden.Host(strings.TrimRight(u.Hostname(), ".")) {
+			return nil
+		}
+		return fault.New(fault.PermissionDenied, "the server redirected to a cloud's metadata service, which is not opened").
+			Reason("url_refused").With("url", r.told.GetUrl())
+	}
+	return nil
 }
 
 // ownSchemes are the schemes that the browser opens itself.
