@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -25,6 +26,8 @@ type Explanation struct {
 	Rule string `json:"rule,omitempty"`
 	// Why says in a sentence how it was chosen.
 	Why string `json:"why"`
+	// Notes are what may have been meant otherwise in the question.
+	Notes []string `json:"notes,omitempty"`
 	// Candidates are the browsers of the providers for a new session: those that fit first, in the order they are tried.
 	Candidates []ExplainedCandidate `json:"candidates,omitempty"`
 }
@@ -50,7 +53,12 @@ type ExplainedCandidate struct {
 // provider that never spoke is started and asked what it is, as the call itself would do. Providers without which the question is
 // put are taken for unavailable.
 func (b *Broker) Explain(ctx context.Context, who *Caller, m *catalog.Method, req proto.Message, without ...string) (*Explanation, error) {
-	if err := m.Check(req); err != nil {
+	checked := proto.Clone(req)
+	unnamed := m.NeedsSession() && catalog.SessionID(req) == ""
+	if unnamed {
+		catalog.SetSessionID(checked, "any")
+	}
+	if err := m.Check(checked); err != nil {
 		return nil, err
 	}
 	x := &Explanation{Method: m.Name, Client: who.Principal.Name}
@@ -66,6 +74,8 @@ func (b *Broker) Explain(ctx context.Context, who *Caller, m *catalog.Method, re
 			return nil, err
 		}
 		x.Provider, x.Why = s.life.ID(), "the session "+s.client+" is served by it"
+	} else if unnamed {
+		x.Provider, x.Why = "any", "no session is named; rules that read session or provider may say more of one"
 	} else if m.Routed() && !ofProviders(m) || m == commandMethod {
 		var err error
 		if row, err = b.aboutProvider(catalog.ProviderID(req)); err != nil {
@@ -88,6 +98,7 @@ func (b *Broker) explainEnsure(ctx context.Context, c *call, ask *browserv1.Ensu
 	if ask.GetProviderId() == OwnID {
 		ask.ProviderId = nil
 	}
+	b.known(ctx, "", func(row *Row) bool { return row.Describe != nil || slices.Contains(c.without, row.ID) })
 	r, err := b.route(ctx, c, ask)
 	if err != nil {
 		return x.judge(err)
@@ -101,7 +112,18 @@ func (b *Broker) explainEnsure(ctx context.Context, c *call, ask *browserv1.Ensu
 		x.Candidates = append(x.Candidates, e)
 	}
 	for _, k := range r.Rejected {
-		x.Candidates = append(x.Candidates, ExplainedCandidate{Provider: k.Provider, Browser: k.title(), Reasons: k.Reasons})
+		e := ExplainedCandidate{Provider: k.Provider, Reasons: k.Reasons}
+		if k.Family != "" || k.Label != "" { // a provider that is ruled out as a whole has none
+			e.Browser = k.title()
+		}
+		x.Candidates = append(x.Candidates, e)
+	}
+	for _, row := range r.table.rows {
+		if !slices.ContainsFunc(x.Candidates, func(e ExplainedCandidate) bool { return e.Provider == row.ID }) {
+			x.Candidates = append(x.Candidates, ExplainedCandidate{Provider: row.ID, Reasons: []Reason{{
+				Code: "not_asked", Message: "it has not said yet what it is, and it would not come first",
+			}}})
+		}
 	}
 	if len(r.Kept) == 0 {
 		x.Why = fault.From(r.none(ask)).Message

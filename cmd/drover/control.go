@@ -45,6 +45,8 @@ type order struct {
 	Client  string   `json:"client,omitempty"`
 	Labels  []string `json:"labels,omitempty"`
 	Without []string `json:"without,omitempty"`
+
+	named bool // the question is about a session that the command line names
 }
 
 // reply is the answer to a control request.

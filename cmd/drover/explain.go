@@ -48,6 +48,7 @@ the answer is what that file would lead to.`,
 			if cmd.Flags().Changed("config") {
 				x, err = a.explainAlone(cmd.Context(), m, params, o)
 			} else {
+				o.named = cmd.Flags().Changed("session")
 				x, err = a.explainByDaemon(cmd.Context(), m, params, o)
 			}
 			if err != nil {
@@ -90,7 +91,7 @@ func (a *app) explainAlone(ctx context.Context, m *catalog.Method, params map[st
 	if err != nil {
 		return nil, usage("the params are not JSON: %v", err)
 	}
-	return explain(ctx, e.broker.Connect(o.principal(), broker.Bound), m, data, o.Without...)
+	return o.explain(ctx, e.broker, m, data)
 }
 
 func explain(ctx context.Context, who *broker.Caller, m *catalog.Method, params []byte, without ...string) (*broker.Explanation, error) {
@@ -101,13 +102,23 @@ func explain(ctx context.Context, who *broker.Caller, m *catalog.Method, params 
 	return who.Broker().Explain(ctx, who, m, req, without...)
 }
 
+// explain answers the question, and says so when nobody knows the client that it is asked for.
+func (o order) explain(ctx context.Context, b *broker.Broker, m *catalog.Method, params []byte) (*broker.Explanation, error) {
+	who := o.principal()
+	x, err := explain(ctx, b.Connect(who, broker.Bound), m, params, o.Without...)
+	if err == nil && strings.HasPrefix(who.ID, "name:") && b.Policy().Config().Client(who.Name) == nil && who.Name != localUser().Name {
+		x.Notes = append(x.Notes, fmt.Sprintf("no token and no client block is named %q; such a client has no labels", who.Name))
+	}
+	return x, err
+}
+
 func (a *app) explainByDaemon(ctx context.Context, m *catalog.Method, params map[string]any, o order) (*broker.Explanation, error) {
 	l, err := a.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer l.close()
-	if m.NeedsSession() {
+	if m.NeedsSession() && (o.Client == "" || o.named) {
 		if err := a.findSession(ctx, l, params); err != nil {
 			return nil, fault.From(err).Clone().Hint("drover explain session.ensure says where it would be made")
 		}
@@ -161,9 +172,14 @@ func (a *app) writeRoute(indent string, x *broker.Explanation) {
 	default:
 		a.wrapped(indent+a.paint(a.out, green, "✓")+" ", indent+"  ", x.Method+" → "+x.Provider+": "+x.Why)
 	}
+	for _, n := range x.Notes {
+		a.wrapped(indent+"  ", indent+"  ", n)
+	}
 	for i, c := range x.Candidates {
 		name := c.Browser
-		if !strings.Contains(strings.ToLower(name), strings.ToLower(c.Provider)) {
+		if name == "" {
+			name = c.Provider
+		} else if !strings.Contains(strings.ToLower(name), strings.ToLower(c.Provider)) {
 			name = c.Provider + ", " + c.Browser
 		}
 		if c.Kept {

@@ -250,7 +250,7 @@ func (d *daemon) carry(ctx context.Context, o order) (reply, error) {
 		if !ok {
 			return reply{}, fault.New(fault.UnsupportedMethod, "there is no method %q", o.Method)
 		}
-		x, err := explain(ctx, d.engine.broker.Connect(o.principal(), broker.Unbound), m, o.Params, o.Without...)
+		x, err := o.explain(ctx, d.engine.broker, m, o.Params)
 		return reply{Route: x}, err
 	case doReload:
 		if err := d.reload(); err != nil {
