@@ -363,9 +363,9 @@ func TestDiffTellsOfGuardsAndProviders(t *testing.T) {
 	s := ann.ensure("a").GetSessionId()
 	guarded := "guard \"inner\" {\n deny = [\"10.0.0.0/8\"]\n}\nprovider \"cdp\" {\n}"
 	for src, want := range map[string]string{
-		guarded:                 `refused until it is made again, for the guard "inner" holds`,
+		guarded:                  `refused until it is made again, for the guard "inner" holds`,
 		"provider \"bidi\" {\n}": "no provider",
-		"":                      "",
+		"":                       "",
 	} {
 		got := ""
 		for _, d := range h.broker.Diff(config(t, src)) {

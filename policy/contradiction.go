@@ -131,7 +131,7 @@ func mirrored(op *hclsyntax.Operation) *hclsyntax.Operation {
 }
 
 func (c *claims) claim(v cty.Value, not bool) {
-	word := ""
+	var word string
 	switch v.Type() {
 	case cty.Bool: // is true and is not false are the same
 		word, not = "true", not == v.True()

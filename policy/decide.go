@@ -22,7 +22,7 @@ func (p *Policy) Decide(f Facts) Decision {
 		}
 	}
 	if f.Custom != "" {
-		if d.Allowed, d.Denied = p.passthrough(&f); d.Denied != nil {
+		if d.Allowed, d.Denied = p.passthrough(&f, d.Reach); d.Denied != nil {
 			return *d
 		}
 	}

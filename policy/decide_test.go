@@ -300,3 +300,31 @@ func TestContradictionsHoldForNothing(t *testing.T) {
 		t.Errorf("%d contradictions were found", refused)
 	}
 }
+
+// Under a guard a custom method passes only where the passthrough block says so.
+func TestPassthroughUnderAGuard(t *testing.T) {
+	p := load(t, `
+guard "inner" {
+  when = client.name == "kept"
+  deny = ["10.0.0.0/8"]
+}
+passthrough {
+  allow = ["cdp.send"]
+}
+passthrough {
+  allow   = ["cdp.events"]
+  guarded = true
+}`)
+	for _, c := range []struct {
+		client, custom string
+		denied         bool
+	}{{"kept", "cdp.send", true}, {"kept", "cdp.events", false}, {"free", "cdp.send", false}, {"kept", "cdp.other", true}} {
+		d := p.Decide(Facts{Method: "provider.command", Custom: c.custom, Client: Client{Name: c.client}})
+		if d.Denied != nil != c.denied {
+			t.Errorf("%s of %s: %+v", c.custom, c.client, d.Denied)
+		}
+		if c.custom == "cdp.send" && c.denied && (d.Denied.Rule != "inner" || d.Denied.Where != "c.hcl:2") {
+			t.Errorf("the refusal is %+v", d.Denied)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"path"
 	"slices"
 
@@ -17,6 +18,8 @@ type Passthrough struct {
 	Labels []string
 	// Providers lists globs of the providers it is for; empty for all.
 	Providers []string
+	// Guarded lets them through under a guard too, which what they do to a browser may lead around.
+	Guarded bool
 	// Where is the file and line of the block.
 	Where string
 }
@@ -31,6 +34,7 @@ type passSpec struct {
 	LabelsAt  hcl.Range `hcl:"labels,attr_value_range"`
 	Providers []string  `hcl:"providers,optional"`
 	ProvAt    hcl.Range `hcl:"providers,attr_value_range"`
+	Guarded   bool      `hcl:"guarded,optional"`
 }
 
 func (l *loader) passthrough(b passSpec) {
@@ -53,7 +57,7 @@ func (l *loader) passthrough(b passSpec) {
 			l.wrong(b.ProvAt, "Unknown provider", "No provider block and no plugin gives %q.%s", glob, didYouMean(glob, l.providerIDs()))
 		}
 	}
-	l.config.Passthrough = append(l.config.Passthrough, Passthrough{Allow: b.Allow, Clients: b.Clients, Labels: b.Labels, Providers: b.Providers, Where: place(b.At)})
+	l.config.Passthrough = append(l.config.Passthrough, Passthrough{Allow: b.Allow, Clients: b.Clients, Labels: b.Labels, Providers: b.Providers, Guarded: b.Guarded, Where: place(b.At)})
 }
 
 // allows says whether a block allows a custom method to a client of a provider. A call that names no provider yet is only
@@ -74,11 +78,26 @@ func (p *Passthrough) allows(f *Facts) bool {
 	})
 }
 
-// passthrough refuses every custom method that no passthrough block allows by name.
-func (p *Policy) passthrough(f *Facts) (string, *Denial) {
+// passthrough refuses every custom method that no passthrough block allows by name, and under a guard those that are not
+// allowed there: a browser that is told what to do in its own words may be led around a guard.
+func (p *Policy) passthrough(f *Facts, reach *Reach) (string, *Denial) {
+	outside := false
 	for i := range p.config.Passthrough {
-		if b := &p.config.Passthrough[i]; b.allows(f) {
+		b := &p.config.Passthrough[i]
+		switch {
+		case !b.allows(f):
+		case b.Guarded || !reach.Contained():
 			return b.Where, nil
+		default:
+			outside = true
+		}
+	}
+	if outside {
+		name, where := reach.Guard()
+		return "", &Denial{
+			Reason: ReasonPolicy, Rule: name, Where: where,
+			Message: fmt.Sprintf("the custom method %s is not allowed under the guard %q at %s, which it may lead around", f.Custom, name, where),
+			Hint:    "an admin allows it with guarded = true in the passthrough block",
 		}
 	}
 	return "", &Denial{
