@@ -24,6 +24,9 @@ func (p *Provider) ensure(ctx context.Context, r *browserv1.EnsureSessionRequest
 		}
 		return s.response(false), nil
 	}
+	if g := p.guestOf(r.GetClientSessionId()); g != nil {
+		return g.response(false), nil
+	}
 	if r.GetPersist() {
 		return nil, fault.New(fault.InvalidRequest, "a session in a person's own Firefox has no profile of its own to keep").Field("persist").
 			Reason("persist_unsupported").Hint("the person's profile keeps everything already; leave persist out")
@@ -31,6 +34,13 @@ func (p *Provider) ensure(ctx context.Context, r *browserv1.EnsureSessionRequest
 	b, err := p.choose(ctx, r.GetBrowserPreference())
 	if err != nil {
 		return nil, err
+	}
+	if b.public() {
+		g, err := p.openGuest(ctx, b, r, want)
+		if err != nil {
+			return nil, err
+		}
+		return g.response(true), nil
 	}
 	s, err = p.openSession(ctx, b, r, want)
 	if err != nil {
@@ -164,6 +174,9 @@ func (s *session) response(created bool) *browserv1.EnsureSessionResponse {
 
 // closeSession is session.close. It closes what the session opened, and leaves what the person shared.
 func (p *Provider) closeSession(ctx context.Context, r *browserv1.CloseSessionRequest) (*browserv1.CloseSessionResponse, error) {
+	if g := p.guest(r.GetSessionId()); g != nil {
+		return g.close(), nil
+	}
 	s, err := p.session(r.GetSessionId())
 	if err != nil {
 		return nil, err

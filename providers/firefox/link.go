@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -81,7 +82,11 @@ const helloTime = 2 * time.Second
 
 // connect connects to the host at a socket. event is called on the reader's goroutine, in order, and must not block.
 func connect(ctx context.Context, path string, event func(string, json.RawMessage)) (*link, error) {
-	conn, err := endpoint.Dial(ctx, path)
+	dial := endpoint.Dial
+	if strings.Contains(path, "://") {
+		dial = dialBridge
+	}
+	conn, err := dial(ctx, path)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,8 @@ const family = "firefox"
 
 // Provider drives Firefox through an add-on. Its methods are those of the protocol and safe for concurrent use.
 type Provider struct {
-	srv *plugins.Server
+	srv      *plugins.Server
+	unshared []string // methods that the public bridge cannot do
 
 	finding sync.Mutex // one search for browsers at a time
 
@@ -33,6 +34,7 @@ type Provider struct {
 	browsers map[string]*browser // by their sockets
 	sessions map[string]*session
 	clients  map[string]*session
+	guests   map[string]*guest // sessions with the public bridge
 	lost     map[string]struct{}
 	problems map[string]string // sockets that could not be used, and why
 	closed   bool
@@ -47,7 +49,7 @@ func newProvider() *Provider {
 	})
 	p := &Provider{
 		srv: s, host: &browserv1.HostSettings{}, browsers: map[string]*browser{}, sessions: map[string]*session{},
-		clients: map[string]*session{}, lost: map[string]struct{}{}, problems: map[string]string{},
+		clients: map[string]*session{}, guests: map[string]*guest{}, lost: map[string]struct{}{}, problems: map[string]string{},
 	}
 	p.register(s)
 	s.OnConfigure(configSchema, p.configure)
@@ -117,6 +119,9 @@ func (p *Provider) discover(ctx context.Context) []*browser {
 	}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
+	if config, _ := p.settings(); config.BridgeURL != "" {
+		sockets = append(sockets, config.BridgeURL)
+	}
 	for _, path := range sockets {
 		p.mu.Lock()
 		known, closed := p.browsers[path], p.closed
@@ -179,6 +184,9 @@ func (p *Provider) close(ctx context.Context) {
 	p.closed = true
 	browsers, sessions := p.browsers, p.sessions
 	p.browsers, p.sessions = map[string]*browser{}, map[string]*session{}
+	for _, g := range p.guests {
+		g.files.Remove()
+	}
 	p.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, s := range sessions {

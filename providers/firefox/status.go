@@ -31,8 +31,13 @@ func (p *Provider) describe(ctx context.Context, d *browserv1.DescribeResponse) 
 	return nil
 }
 
-// without lists the methods that a browser lacks; nil for our own add-on.
-func (b *browser) without() []string { return nil }
+// without lists the methods that a browser lacks.
+func (b *browser) without() []string {
+	if b.public() {
+		return b.p.unshared
+	}
+	return nil
+}
 
 // unfit says why a connected browser cannot take sessions, or nil.
 func (b *browser) unfit() *browserv1.Diagnostic {
