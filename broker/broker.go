@@ -115,7 +115,7 @@ func New(o Options) *Broker {
 	b := &Broker{
 		log: o.Logger, version: o.Version, tracer: o.Tracer, sessions: newSessions(),
 		hub: hub{subs: map[*Subscription]struct{}{}}, lives: lives{known: map[Provider]struct{}{}},
-		calls: calls{byID: map[string]*call{}}, halt: newHalt(), quotas: quotas{byOwner: map[string]*quota{}}, health: newHealth(), audit: o.Audit, resolve: o.Resolve,
+		calls: calls{byID: map[string]*call{}}, halt: newHalt(), quotas: quotas{byOwner: map[string]*quota{}, making: map[string]int{}}, health: newHealth(), audit: o.Audit, resolve: o.Resolve,
 	}
 	b.meter = newMeter(b, o.Collectors)
 	if b.log == nil {

@@ -187,9 +187,11 @@ func (s *session) mismatch(field, why string) error {
 
 // create makes a session with the best provider that fits, and with the next one when that fails before anything was done.
 func (b *Broker) create(ctx context.Context, c *call, ask *browserv1.EnsureSessionRequest) (*session, []*browserv1.Warning, error) {
-	if err := b.room(c.who); err != nil {
+	release, err := b.room(c.who)
+	if err != nil {
 		return nil, nil, err
 	}
+	defer release()
 	route, err := b.route(ctx, c, ask)
 	if err != nil {
 		return nil, nil, err
@@ -226,18 +228,28 @@ func (b *Broker) create(ctx context.Context, c *call, ask *browserv1.EnsureSessi
 // capacityRetry is when a caller who has too many sessions may ask again: others of it may have ended by then.
 const capacityRetry = 5 * time.Second
 
-// room refuses a session over the caller's limit.
-func (b *Broker) room(who *Caller) error {
+// room refuses a session over the caller's limit. The function gives back the place of one that was being made.
+func (b *Broker) room(who *Caller) (release func(), err error) {
 	limit := b.policy.Load().Config().LimitsOf(who.Principal.Name).Sessions
 	if limit == 0 {
-		return nil
+		return func() {}, nil
 	}
-	have := b.sessions.all(func(s *session) bool { return s.owner == who.Principal.ID && s.lostError() == nil })
-	if len(have) < limit {
-		return nil
+	owner := who.Principal.ID
+	b.quotas.mu.Lock()
+	defer b.quotas.mu.Unlock()
+	have := len(b.sessions.all(func(s *session) bool { return s.owner == owner && s.lostError() == nil })) + b.quotas.making[owner]
+	if have >= limit {
+		return nil, fault.New(fault.NotReady, "there are %d sessions already, which is the limit", have).Reason("capacity").
+			RetryAfter(int(capacityRetry.Milliseconds())).Hint("close one")
 	}
-	return fault.New(fault.NotReady, "there are %d sessions already, which is the limit", len(have)).Reason("capacity").
-		RetryAfter(int(capacityRetry.Milliseconds())).Hint("close one")
+	b.quotas.making[owner]++
+	return func() {
+		b.quotas.mu.Lock()
+		defer b.quotas.mu.Unlock()
+		if b.quotas.making[owner]--; b.quotas.making[owner] == 0 {
+			delete(b.quotas.making, owner)
+		}
+	}, nil
 }
 
 // passesOn says whether another provider may be tried after this failure: nothing was done yet, and the request is not

@@ -386,3 +386,31 @@ func TestDiffTellsOfGuardsAndProviders(t *testing.T) {
 		t.Errorf("without a provider that there is not: %v", err)
 	}
 }
+
+// The limit of sessions holds for those who ask for many at once, too.
+func TestSessionLimitAtOnce(t *testing.T) {
+	fake := cdp()
+	both := make(chan struct{})
+	fake.On("session.ensure", func(_ context.Context, req proto.Message) (proto.Message, error) {
+		<-both
+		return &browserv1.EnsureSessionResponse{SessionId: req.(*browserv1.EnsureSessionRequest).GetClientSessionId()}, nil
+	})
+	h := build(t, "limits {\n sessions = 2\n}", fake)
+	who := h.user("ann")
+	errs := make(chan error)
+	for i := range 6 {
+		go func() {
+			_, err := who.try(t.Context(), &browserv1.EnsureSessionRequest{ClientSessionId: fmt.Sprint("s", i)})
+			errs <- err
+		}()
+	}
+	for range 4 { // who finds no room is told at once, while the others are still being served
+		isFault(t, <-errs, fault.NotReady, "capacity")
+	}
+	close(both)
+	for range 2 {
+		if err := <-errs; err != nil {
+			t.Errorf("there was room: %v", err)
+		}
+	}
+}

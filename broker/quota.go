@@ -16,6 +16,7 @@ import (
 type quotas struct {
 	mu      sync.Mutex
 	byOwner map[string]*quota
+	making  map[string]int // sessions that are being made, by owner, where they are limited
 }
 
 // quota is what one principal has left.
