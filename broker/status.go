@@ -125,12 +125,13 @@ func (b *Broker) status(ctx context.Context, r *browserv1.StatusRequest) (proto.
 	t := b.known(ctx, r.GetProviderId(), func(row *Row) bool {
 		return row.Status.GetAvailability() != browserv1.Availability_AVAILABILITY_UNSPECIFIED
 	})
+	now := b.look(ctx, r.GetProviderId())
 	if id := r.GetProviderId(); id != "" && id != OwnID {
 		row := t.Row(id)
 		if row == nil {
 			return nil, t.unknown(id)
 		}
-		return b.statusOf(row), nil
+		return b.statusOf(row, now[row.ID]), nil
 	}
 	all := &browserv1.StatusResponse{
 		ProviderId: OwnID, Availability: browserv1.Availability_AVAILABILITY_UNAVAILABLE, State: "ready",
@@ -144,7 +145,7 @@ func (b *Broker) status(ctx context.Context, r *browserv1.StatusRequest) (proto.
 		if row.Disabled {
 			continue
 		}
-		s := b.statusOf(row)
+		s := b.statusOf(row, now[row.ID])
 		all.Providers = append(all.Providers, s)
 		all.BrowserDetected = all.GetBrowserDetected() || s.GetBrowserDetected()
 		all.BrowserRunning = all.GetBrowserRunning() || s.GetBrowserRunning()
@@ -179,12 +180,16 @@ func rankOf(s *browserv1.StatusResponse) int {
 	}
 }
 
-func (b *Broker) statusOf(row *Row) *browserv1.StatusResponse {
+// statusOf tells how a provider is: as last known, and whether its browser runs as it says now, where it was heard.
+func (b *Broker) statusOf(row *Row, now *browserv1.StatusResponse) *browserv1.StatusResponse {
 	s := &browserv1.StatusResponse{}
 	if row.Status != nil {
 		s = proto.CloneOf(row.Status)
 	}
 	s.ProviderId = row.ID
+	if now != nil {
+		s.BrowserRunning = now.GetBrowserRunning()
+	}
 	if s.GetAvailability() == browserv1.Availability_AVAILABILITY_UNSPECIFIED {
 		s.Availability = browserv1.Availability_AVAILABILITY_DEGRADED
 		s.Diagnostics = append(s.Diagnostics, &browserv1.Diagnostic{

@@ -101,6 +101,9 @@ func (i *Instance) Err() error { return context.Cause(i.life) }
 // answer, frozen as it may be, the call ends two seconds later. Errors are faults with provider_id and method: those of the
 // provider, deadline_exceeded, and browser_not_running, provider_exited when the process ends, at once.
 func (i *Instance) Call(ctx context.Context, m *catalog.Method, req proto.Message) (proto.Message, error) {
+	if _, looks := req.(*browserv1.StatusRequest); !looks { // who looks how it is does not keep it from being idle
+		defer i.use.enter()()
+	}
 	timeout := catalog.Timeout(m, req)
 	began := time.Now()
 	resp := m.NewResponse()
@@ -124,6 +127,7 @@ func (i *Instance) Call(ctx context.Context, m *catalog.Method, req proto.Messag
 
 // Custom calls one of the provider's own methods. Its deadline is the context's, or the default of methods.
 func (i *Instance) Custom(ctx context.Context, req *browserv1.CustomRequest) (*browserv1.CustomResponse, error) {
+	defer i.use.enter()()
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, catalog.DefaultTimeout)
@@ -148,7 +152,6 @@ func (i *Instance) invoke(ctx context.Context, timeout time.Duration, rpc func(c
 	if err := i.Err(); err != nil {
 		return err
 	}
-	defer i.use.enter()()
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer i.untilGone(cancel)()
