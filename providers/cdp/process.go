@@ -24,6 +24,7 @@ type process struct {
 	cmd    *exec.Cmd
 	dir    string // the profile
 	temp   bool   // dir goes with the process
+	tmp    string // its temporary folder; empty where that is everybody's
 	stderr *tail
 	done   chan struct{} // closed when it is reaped and a temporary profile is gone
 	err    error         // why it ended; read it after done
@@ -43,6 +44,7 @@ func startProcess(path string, args []string, dir, runDir string) (*process, chr
 		}
 		p.dir, p.temp = made, true
 	}
+	p.tmp = makeTemporary(runDir)
 	childR, parentW, err := os.Pipe()
 	if err != nil {
 		p.clean()
@@ -60,6 +62,7 @@ func startProcess(path string, args []string, dir, runDir string) (*process, chr
 		p.clean()
 		return nil, nil, errors.Join(err, childR.Close(), childW.Close(), parentR.Close(), parentW.Close())
 	}
+	cmd.Env = inTemporary(cmd.Env, p.tmp)
 	cmd.Dir = p.dir
 	cmd.WaitDelay = time.Second
 	cmd.SysProcAttr = processAttributes()
@@ -106,15 +109,22 @@ func (p *process) stop(ctx context.Context) {
 	<-p.done
 }
 
-// clean removes a temporary profile. Helper processes of a killed browser may write for a moment longer.
+// clean removes the temporary folder and a temporary profile. Helper processes of a killed browser may write for a moment
+// longer.
 func (p *process) clean() {
-	if !p.temp {
-		return
+	if p.temp {
+		remove(p.dir)
 	}
+	if p.tmp != "" {
+		remove(p.tmp)
+	}
+}
+
+func remove(dir string) {
 	pause := time.NewTicker(25 * time.Millisecond)
 	defer pause.Stop()
 	for range 40 {
-		if err := os.RemoveAll(p.dir); err == nil {
+		if err := os.RemoveAll(dir); err == nil {
 			return
 		}
 		<-pause.C
