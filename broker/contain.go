@@ -72,3 +72,11 @@ func (s *session) refused(c *call, began time.Time, resp proto.Message, err erro
 	}
 	return denied(s.proxy.Since(began, u.Host))
 }
+
+// placeGuard names the guard in the refusal of a provider that cannot keep inside it what was asked for.
+func (r *route) placeGuard(err error) error {
+	if name, where := r.decision.Reach.Guard(); where != "" && fault.CodeOf(err) == fault.PermissionDenied {
+		return fault.From(err).Clone().With("rule", name).With("where", where).Hint("the guard %q stands at %s", name, where)
+	}
+	return err
+}

@@ -217,7 +217,7 @@ func (b *Broker) create(ctx context.Context, c *call, ask *browserv1.EnsureSessi
 		}
 		failures = append(failures, err)
 		if ctx.Err() != nil || !passesOn(err) {
-			return nil, nil, err
+			return nil, nil, route.placeGuard(err)
 		}
 		b.log.Warn("provider made no session", "provider", k.Provider, "code", fault.Word(fault.CodeOf(err)), "reason", fault.ReasonOf(err))
 	}

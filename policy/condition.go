@@ -294,7 +294,10 @@ func suggest(word string, words []string) string {
 	if s := didYouMean(word, words); s != "" {
 		return s
 	}
-	if len(words) > 6 {
+	switch {
+	case len(words) == 0:
+		return " There is none."
+	case len(words) > 6:
 		return ""
 	}
 	quoted := make([]string, len(words))

@@ -82,6 +82,8 @@ type filesSpec struct {
 type Known struct {
 	// Methods are the protocol's methods, Features its features.
 	Methods, Features []string
+	// ReadOnly are the methods that change nothing.
+	ReadOnly []string
 	// Plugins are the names of the provider binaries that were found.
 	Plugins []string
 }

@@ -96,7 +96,7 @@ type expectSpec struct {
 }
 
 func (l *loader) test(s *testSpec) {
-	t := &Test{Name: s.Name, Where: place(s.At), Facts: Facts{Method: or(s.Method, ensureMethod), ReadOnly: s.ReadOnly, Custom: s.Custom}}
+	t := &Test{Name: s.Name, Where: place(s.At), Facts: Facts{Method: or(s.Method, ensureMethod), ReadOnly: s.ReadOnly || slices.Contains(l.known.ReadOnly, s.Method), Custom: s.Custom}}
 	l.named(s.Name, s.NameAt, "test")
 	for _, o := range l.config.Tests {
 		if o.Name == s.Name {
@@ -223,6 +223,12 @@ func (p *Policy) RunTests() []Result {
 }
 
 func (p *Policy) run(t *Test) Result {
+	at := func(d *Denial) string {
+		if d.Where == "" {
+			return ""
+		}
+		return " (" + d.Where + ")"
+	}
 	d := p.Decide(t.Facts)
 	r := Result{Test: t}
 	for _, m := range d.Matched {
@@ -247,11 +253,11 @@ func (p *Policy) run(t *Test) Result {
 	case deny != nil && *deny && d.Denied == nil:
 		fail("it is allowed")
 	case deny != nil && !*deny && d.Denied != nil:
-		fail("it is denied by %s: %s", or(d.Denied.Rule, "the built-in guard"), d.Denied.Message)
+		fail("it is denied: %s%s", d.Denied.Message, at(d.Denied))
 	}
 	if d.Denied != nil {
 		if e.Rule != "" && d.Denied.Rule != e.Rule {
-			fail("%s denies it, not %s", or(d.Denied.Rule, "the built-in guard"), e.Rule)
+			fail("not %q denies it: %s%s", e.Rule, d.Denied.Message, at(d.Denied))
 		}
 		if e.Reason != "" && d.Denied.Reason != e.Reason && !strings.Contains(d.Denied.Message, e.Reason) {
 			fail("the reason is %s: %s", d.Denied.Reason, d.Denied.Message)

@@ -152,6 +152,18 @@ guard "inside" {
 	}
 
 	keptProfile(t, b, browser, forbidden)
+	who := b.Connect(broker.Principal{ID: "token:kept", Name: "kept"}, broker.Unbound)
+	for field, ask := range map[string]*browserv1.EnsureSessionRequest{
+		"isolation": {Isolation: browserv1.Isolation_ISOLATION_SHARED.Enum()}, "attach": {Attach: browserv1.Attach_ATTACH_REQUIRE.Enum()},
+	} {
+		ask.ClientSessionId, ask.BrowserPreference = "outside", &browser
+		m, _ := catalog.ByRequest(ask)
+		_, err := who.Call(t.Context(), m, ask)
+		e := fault.From(err)
+		if e == nil || e.Code == fault.PermissionDenied && (e.Details["where"] != "guard.hcl:2" || e.Details["field"] != field) || e.Code != fault.PermissionDenied && field == "isolation" {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
 
 	// A reload that puts a guard over the session refuses it until it is made again.
 	b.SetPolicy(policy.New(load(t, "guard \"all\" {\n deny = [\"127.0.0.9\"]\n}")))

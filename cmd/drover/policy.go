@@ -48,6 +48,9 @@ func knownNames() policy.Known {
 	k := policy.Known{Features: catalog.Features()}
 	for _, m := range catalog.All() {
 		k.Methods = append(k.Methods, m.Name)
+		if m.Spec.GetReadOnly() {
+			k.ReadOnly = append(k.ReadOnly, m.Name)
+		}
 	}
 	for _, f := range host.Find() {
 		k.Plugins = append(k.Plugins, f.Name)
