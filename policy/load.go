@@ -95,6 +95,10 @@ func Load(filename string, src []byte) (*Config, error) { return LoadWith(filena
 // LoadWith is Load that also checks the names of methods, features and plugins.
 func LoadWith(filename string, src []byte, known Known) (*Config, error) {
 	l := &loader{files: map[string]*hcl.File{}, config: Default(), known: known}
+	if d := tooLarge(filename, src); d != nil {
+		l.files[filename] = &hcl.File{Bytes: src[:min(len(src), maxBytes)]}
+		return nil, &LoadError{Diagnostics: hcl.Diagnostics{d}, files: l.files, syntax: true}
+	}
 	file, diags := hclsyntax.ParseConfig(src, filename, hcl.InitialPos)
 	l.files[filename] = file
 	l.diags = diags

@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -54,6 +55,7 @@ func TestCheck(t *testing.T) {
 	for _, c := range []struct{ name, method, params, field string }{
 		{"no target", "page.click", `{"session_id":"s"}`, "element_ref"},
 		{"two targets", "page.click", `{"session_id":"s","selector":"a","text_query":"b"}`, "text_query"},
+		{"long name", "session.ensure", `{"client_session_id":"` + strings.Repeat("a", 1025) + `"}`, "client_session_id"},
 		{"empty ref", "page.click", `{"session_id":"s","element_ref":""}`, "element_ref"},
 		{"no url", "page.open", `{"session_id":"s"}`, "url"},
 		{"no session", "page.snapshot", `{}`, "session_id"},

@@ -185,6 +185,9 @@ func checkText(s string, fd protoreflect.FieldDescriptor, spec *browserv1.FieldS
 	if !utf8.ValidString(s) {
 		return fault.New(fault.InvalidRequest, "%s is not valid UTF-8", name).Field(name)
 	}
+	if len(s) > maxID && isID(string(fd.Name())) {
+		return fault.New(fault.InvalidRequest, "%s must have at most %d bytes, not %d", name, maxID, len(s)).Field(name)
+	}
 	// A presence that says nothing: ids, refs, selectors and queries are never empty.
 	if s == "" && (spec.GetRequired() && !spec.GetAllowEmpty() || spec.GetOneOf() != "" || fd.HasPresence() && isID(string(fd.Name()))) {
 		return fault.New(fault.InvalidRequest, "%s must not be empty", name).Field(name)
@@ -200,6 +203,9 @@ func checkText(s string, fd protoreflect.FieldDescriptor, spec *browserv1.FieldS
 	}
 	return nil
 }
+
+// maxID is the length of the longest id or ref, in bytes.
+const maxID = 1024
 
 func isID(name string) bool {
 	return strings.HasSuffix(name, "_id") || strings.HasSuffix(name, "_ref")
