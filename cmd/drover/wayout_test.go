@@ -75,7 +75,7 @@ func waysAreWays(t *testing.T, w *tunnel, provider *plugins.Server, browser stri
 	}
 	free.must(&browserv1.OpenRequest{Url: site + "/ways", WaitUntil: browserv1.WaitUntil_WAIT_UNTIL_DOMCONTENTLOADED.Enum()})
 	free.waitFor("all tried")
-	for _, want := range []string{"tcp 10.1.2.3:", "tcp 169.254.169.254:", "udp 10.1.2.3:3478", "udp 203.0.113.53:53"} {
+	for _, want := range []string{"tcp 10.1.2.3:", "tcp 192.168.7.7:", "udp 10.1.2.3:3478", "udp 203.0.113.53:53"} {
 		if !w.has(want) {
 			t.Errorf("without a guard nothing goes to %s; there is\n%s", want, strings.Join(w.all(), "\n"))
 		}
