@@ -170,7 +170,7 @@ func (e *engine) supervise(cfg *policy.Config, w want, lookAfter time.Duration) 
 			Settings: &browserv1.HostSettings{StateDir: filepath.Join(e.places.state, "providers", w.id), UploadDirs: w.uploads, DownloadDir: w.downloads},
 			Logger:   e.log.Named(w.id),
 		},
-		CacheDir: filepath.Join(e.places.cache, "describe"), Idle: cfg.Sessions.ProviderIdle, LookAfter: lookAfter,
+		CacheDir: e.places.describe(), Idle: cfg.Sessions.ProviderIdle, LookAfter: lookAfter,
 		OnChange: func(c host.Change) {
 			e.log.Debug("provider changed", "provider", w.id, "from", c.From, "to", c.To)
 			count(c)

@@ -92,3 +92,6 @@ func absolute(path string) (string, error) {
 	}
 	return abs, nil
 }
+
+// describe is where what providers said of themselves is remembered.
+func (p places) describe() string { return filepath.Join(p.cache, "describe") }

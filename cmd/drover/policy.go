@@ -70,12 +70,15 @@ func (a *app) policyCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "policy", Short: "Check, test and reload the config file", GroupID: groupAdmin, RunE: a.group, Args: cobra.ArbitraryArgs}
 	cmd.AddCommand(&cobra.Command{
 		Use: "validate [FILE]", Short: "Read a config file and tell every mistake in it with its place", Args: exact(0, 1, ""),
-		Long: "Read a config file and tell every mistake in it with its place. Nothing is started or changed, and no daemon is asked.",
+		Long: "Read a config file and tell every mistake in it with its place. Nothing is started or changed, and no daemon is asked:\nthe settings of a provider that never ran are judged when it starts.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				a.global.config = args[0]
 			}
 			cfg, err := a.loadConfig()
+			if err == nil {
+				err = checkBlocks(cfg)
+			}
 			switch {
 			case err != nil:
 				return err

@@ -55,3 +55,12 @@ func (d descriptions) store(digest string, spec Spec, desc *browserv1.DescribeRe
 		spec.Logger.Debug("a provider's description cannot be remembered", "provider_id", spec.ID, "error", err)
 	}
 }
+
+// Remembered gives what a binary said of itself when it last ran, without running it; nil where nobody remembers.
+func Remembered(cacheDir string, digests *Digests, path string) *browserv1.DescribeResponse {
+	digest, err := digests.Of(path)
+	if err != nil {
+		return nil
+	}
+	return descriptions{cacheDir}.load(digest, Spec{}.complete())
+}
