@@ -112,7 +112,7 @@ func (a *app) root(args []string) *cobra.Command {
 	a.addMethods(cmd)
 	cmd.AddCommand(
 		a.callCommand(), a.explainCommand(), a.policyCommand(), a.tokenCommand(), a.doctorCommand(), a.versionCommand(),
-		a.completionCommand(), a.demoCommand(),
+		a.completionCommand(), a.demoCommand(), a.compatCommand(),
 	)
 	a.addProviderCommands(cmd)
 	cmd.SetHelpCommandGroupID(groupAdmin)
