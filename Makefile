@@ -14,7 +14,8 @@ INSPECTOR := $(TOOLS)/node_modules/.bin/mcp-inspector
 CONFORMANCE := $(TOOLS)/node_modules/.bin/conformance
 GOLANGCI := $(TOOLS)/bin/golangci-lint-$(GOLANGCI_VERSION)
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -s -w -X main.version=$(VERSION)
+COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
+LDFLAGS := -s -w -X main.version=$(VERSION) -X main.revision=$(COMMIT)
 COMMANDS := $(notdir $(wildcard cmd/*))
 # How long `make fuzz` spends on each target.
 FUZZTIME ?= 20s

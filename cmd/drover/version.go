@@ -15,6 +15,9 @@ import (
 // version is the program's version; the build sets it.
 var version = "dev"
 
+// revision is the commit; a build that is told none asks the toolchain, which does not always know.
+var revision string
+
 // programVersion is the version with the commit where the build did not name one.
 var programVersion = sync.OnceValue(func() string {
 	if version == "dev" {
@@ -26,6 +29,9 @@ var programVersion = sync.OnceValue(func() string {
 })
 
 func commit() string {
+	if revision != "" {
+		return revision
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return ""
