@@ -25,6 +25,11 @@ func (a *app) addProviderCommands(root *cobra.Command) {
 			continue
 		}
 		c.Short = "List, describe, check, set up and restart providers"
+		for _, sub := range c.Commands() {
+			if sub.Name() == "setup" {
+				a.letSetUp(sub)
+			}
+		}
 		c.AddCommand(
 			&cobra.Command{
 				Use: "list", Short: "List every provider with its state", Args: exact(0, 0, ""),

@@ -20,7 +20,7 @@ func (p *Provider) setupGuide(ctx context.Context, _ *browserv1.SetupGuideReques
 	return &browserv1.SetupGuideResponse{
 		Steps: []*browserv1.SetupStep{
 			{Title: "Install Firefox", Command: "apt-get install firefox-esr", Url: "https://www.mozilla.org/firefox/", Done: st.GetBrowserDetected()},
-			{Title: "Write the native manifest and the add-on's files", Command: "drover provider setup " + p.srv.Info().ID, Done: m.serves(addonID)},
+			{Title: "Write the native manifest and the add-on's files", Command: setupCommand, Done: m.serves(addonID)},
 			{Title: load[0], Url: "about:debugging#/runtime/this-firefox", Done: connected},
 			{Title: load[1], Done: connected},
 			{Title: "See whether it works", Command: "drover provider verify " + p.srv.Info().ID},

@@ -29,8 +29,10 @@ type Options struct {
 	Apps map[string][]string
 	// Host is the native messaging host's binary.
 	Host string
-	// Addon is the folder of the add-on; "" for none.
+	// Addon is the folder of the add-on, or its xpi; "" for none.
 	Addon string
+	// Home is a home folder that is there already, with what a set-up wrote into it; "" for a new one.
+	Home string
 	// Prefs are further preferences, by name.
 	Prefs map[string]any
 	// Env is further environment.
@@ -66,6 +68,9 @@ func Start(ctx context.Context, o Options) (_ *Firefox, err error) {
 		return nil, err
 	}
 	f := &Firefox{Home: home, Profile: filepath.Join(home, "profile"), folder: o.Addon}
+	if o.Home != "" {
+		home = o.Home
+	}
 	defer func() {
 		if err != nil {
 			f.Close()
@@ -182,7 +187,11 @@ func (f *Firefox) Command(ctx context.Context, method string, params any) (json.
 
 // Install installs the add-on for the moment.
 func (f *Firefox) Install(ctx context.Context) error {
-	data, err := f.Command(ctx, "webExtension.install", map[string]any{"extensionData": map[string]any{"type": "path", "path": f.folder}})
+	kind := "path"
+	if strings.HasSuffix(f.folder, ".xpi") {
+		kind = "archivePath"
+	}
+	data, err := f.Command(ctx, "webExtension.install", map[string]any{"extensionData": map[string]any{"type": kind, "path": f.folder}})
 	if err != nil {
 		return err
 	}
