@@ -32,6 +32,13 @@ func (p *Provider) browserFor(ctx context.Context, r *browserv1.EnsureSessionReq
 		return nil, err
 	}
 	*warnings = append(*warnings, told...)
+	if p.remote != nil {
+		if egress != "" {
+			return nil, fault.New(fault.PermissionDenied, "a guard holds for the session, and a person's browser cannot be kept inside it").
+				Reason("policy_denied").Hint("ask for another provider")
+		}
+		return p.dial(ctx, r, warnings)
+	}
 	if want.attach == browserv1.Attach_ATTACH_PREFER || want.attach == browserv1.Attach_ATTACH_REQUIRE {
 		b, err := p.attach(ctx)
 		if err == nil {
@@ -132,13 +139,13 @@ func (p *Provider) openSession(ctx context.Context, b *browser, r *browserv1.Ens
 	p.mu.Unlock()
 	s := &session{
 		files: shelf.Shelf{Root: runDir, Prefix: profilePrefix + strconv.Itoa(os.Getpid()) + "-files-", Downloads: downloads},
-		p:     p, b: b, id: "cdp-" + newToken(), client: r.GetClientSessionId(), demand: want, engine: inpage.NewSession(),
+		p:     p, b: b, id: p.srv.Info().ID + "-" + newToken(), client: r.GetClientSessionId(), demand: want, engine: inpage.NewSession(),
 		viewport: r.GetViewport(), policy: r.GetDialogPolicy(), changed: make(chan struct{}),
 	}
 	if s.viewport == nil && !b.attached && p.settings().headless() {
 		s.viewport = &browserv1.Size{Width: defaultWidth, Height: defaultHeight}
 	}
-	if want.isolation != browserv1.Isolation_ISOLATION_SHARED && !b.persist {
+	if want.isolation != browserv1.Isolation_ISOLATION_SHARED && !b.persist && p.remote == nil {
 		params := target.CreateBrowserContextParams{DisposeOnDetach: yes()}
 		if at := plugins.Egress(ctx); at != "" {
 			params.ProxyServer, params.ProxyBypassList = "http://"+at, containment.Bypass
@@ -163,7 +170,7 @@ func (p *Provider) openSession(ctx context.Context, b *browser, r *browserv1.Ens
 		s.end(context.WithoutCancel(ctx))
 		return nil, s.refused(ctx, err)
 	}
-	if b.attached && s.context == "" {
+	if b.attached && s.context == "" && p.remote == nil {
 		if err := s.adopt(ctx); err != nil {
 			s.end(context.WithoutCancel(ctx))
 			return nil, s.refused(ctx, err)
@@ -193,7 +200,7 @@ func (s *session) refused(ctx context.Context, err error) error {
 	case s.b.gone():
 		return errBrowserGone().Cause(err)
 	}
-	return fault.New(fault.InternalError, "the browser refused: %v", err).Cause(err)
+	return s.p.told(err, fault.New(fault.InternalError, "the browser refused: %v", err).Cause(err))
 }
 
 // end closes what a session opened. A browser of its own ends with it.

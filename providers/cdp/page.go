@@ -80,7 +80,7 @@ func newPage(s *session, info *target.Info) *page {
 // setUp switches on what a target needs and lets it run. Everything goes out at once; the last answer makes a page ready.
 func (p *page) setUp(ch *channel, top bool) {
 	ch.post(pagedomain.Enable.Method, pagedomain.EnableParams{})
-	if top && p.found {
+	if top && (p.found || p.s.p.remote != nil) {
 		ch.send(pagedomain.GetFrameTree.Method, protocol.Empty{}, p.seed)
 	}
 	ch.post(pagedomain.SetLifecycleEventsEnabled.Method, pagedomain.SetLifecycleEventsEnabledParams{Enabled: true})
@@ -97,6 +97,9 @@ func (p *page) setUp(ch *channel, top bool) {
 		return
 	}
 	ch.post("Inspector.enable", protocol.Empty{})
+	if p.s.p.remote != nil {
+		ch.post(emulation.SetFocusEmulationEnabled.Method, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+	}
 	if !p.b.attached {
 		if !p.s.p.settings().headless() { // A window of the desktop would open and wait for a person.
 			ch.post(pagedomain.SetInterceptFileChooserDialog.Method, pagedomain.SetInterceptFileChooserDialogParams{Enabled: true, Cancel: yes()})
@@ -309,6 +312,9 @@ func (p *page) explain(ctx context.Context, err error) error {
 		return unfit
 	case errors.Is(err, errDetached):
 		return p.notFound()
+	}
+	if f := p.s.p.told(err, nil); f != nil {
+		return f
 	}
 	if busy := p.unresponsive(ctx); busy != nil { // the browser gives up on such a page with many words
 		return busy.Cause(err)

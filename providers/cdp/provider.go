@@ -22,7 +22,8 @@ const Version = "0.1.0"
 
 // Provider drives Chromium. Its methods are those of the protocol and safe for concurrent use.
 type Provider struct {
-	srv *plugins.Server
+	srv    *plugins.Server
+	remote *Remote // nil where this provider starts browsers itself
 
 	starting sync.Mutex     // one browser start at a time
 	ending   sync.WaitGroup // browsers that are not gone for good yet
@@ -43,15 +44,19 @@ func New() *plugins.Server {
 	s := plugins.NewServer(plugins.Info{
 		ID: "cdp", Label: "Chromium (DevTools Protocol)", Version: Version, Families: []string{"chromium"}, Features: features,
 	})
-	p := &Provider{
-		srv: s, host: &browserv1.HostSettings{}, browsers: map[*browser]struct{}{}, shared: map[string]*browser{}, sessions: map[string]*session{},
-		clients: map[string]*session{}, lost: map[string]struct{}{},
-	}
+	p := newProvider(s)
 	p.register(s)
 	s.OnConfigure(configSchema, p.configure)
 	s.OnDescribe(p.describe)
 	s.OnClose(p.close)
 	return s
+}
+
+func newProvider(s *plugins.Server) *Provider {
+	return &Provider{
+		srv: s, host: &browserv1.HostSettings{}, browsers: map[*browser]struct{}{}, shared: map[string]*browser{}, sessions: map[string]*session{},
+		clients: map[string]*session{}, lost: map[string]struct{}{},
+	}
 }
 
 // features hold for every browser of the family.
@@ -137,7 +142,7 @@ func (p *Provider) ensure(ctx context.Context, r *browserv1.EnsureSessionRequest
 	}
 	s, err = p.openSession(ctx, b, r, want)
 	if err != nil {
-		if b.persist {
+		if b.persist || p.remote != nil {
 			b.close(context.WithoutCancel(ctx))
 		}
 		return nil, err
@@ -197,7 +202,7 @@ func (s *session) response(created bool) *browserv1.EnsureSessionResponse {
 	defer s.b.mu.Unlock()
 	resp := &browserv1.EnsureSessionResponse{
 		SessionId: s.id, BrowserFamily: "chromium", BrowserLabel: s.b.product.label, AttachedToExistingBrowser: s.b.attached,
-		Isolation: s.demand.isolation, ProviderId: s.p.srv.Info().ID, Created: created, Features: features,
+		Isolation: s.demand.isolation, ProviderId: s.p.srv.Info().ID, Created: created, Features: s.p.features(),
 	}
 	if s.active != nil {
 		resp.DefaultPageId = s.active.id

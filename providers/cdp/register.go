@@ -11,6 +11,12 @@ func (p *Provider) register(s *plugins.Server) {
 	plugins.Handle(s, p.status)
 	plugins.Handle(s, p.setupGuide)
 	plugins.Handle(s, p.verify)
+	p.registerPages(s)
+	p.registerCustom(s)
+}
+
+// registerPages registers the methods of sessions and their pages.
+func (p *Provider) registerPages(s *plugins.Server) {
 	plugins.Handle(s, p.ensure)
 	plugins.Handle(s, p.closeSession)
 
@@ -49,7 +55,10 @@ func (p *Provider) register(s *plugins.Server) {
 	plugins.Handle(s, p.waitDownload)
 	plugins.Handle(s, p.setFiles)
 	plugins.Handle(s, p.getArtifact)
+}
 
+// registerCustom registers what only this provider has.
+func (p *Provider) registerCustom(s *plugins.Server) {
 	s.HandleCustom(custom("cdp.send", "Send a command of the Chrome DevTools Protocol to a page of the session, or to the browser.", sendSchema, map[string]any{
 		"type": "object", "description": "The command's result, as the protocol has it.",
 	}), p.send)

@@ -90,7 +90,9 @@ func (p *page) capture(ctx context.Context, r *browserv1.ScreenshotRequest) (pic
 			return nil, err
 		}
 	}
+	stop := p.stir(ctx)
 	res, err := protocol.Call(ctx, p.ch, pagedomain.CaptureScreenshot, params)
+	stop()
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +110,34 @@ func (p *page) capture(ctx context.Context, r *browserv1.ScreenshotRequest) (pic
 		return pic, nil
 	}
 	return pic, p.draw(ctx, pic, found, &params)
+}
+
+// stirEvery is how long a picture of a tab in the background may take before another frame is asked for.
+const stirEvery = 60 * time.Millisecond
+
+// stir keeps a tab in the background of a person's window painting until stop is called. A picture waits for its frame to be
+// shown, and what is in the background is shown nowhere; the frame then counts as done when another takes its place.
+func (p *page) stir(ctx context.Context) (stop func()) {
+	if p.s.p.remote == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() { // ends with stop, which waits for it
+		defer close(done)
+		tick := time.NewTicker(stirEvery)
+		defer tick.Stop()
+		tiny := pagedomain.CaptureScreenshotParams{Format: pagedomain.CaptureScreenshotFormatJpeg, Clip: &pagedomain.Viewport{Width: 1, Height: 1, Scale: 1}}
+		for {
+			select {
+			case <-tick.C:
+				p.ch.post(pagedomain.CaptureScreenshot.Method, tiny)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
 }
 
 // draw draws the marks into a picture, whose place and scale follow from what was asked of the browser.
