@@ -199,7 +199,7 @@ func TestLookAfter(t *testing.T) {
 		defer h.Close()
 		time.Sleep(time.Minute - 1)
 		h.want(t, StateStopped)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		h.want(t, StateReady)
 		if n := len(h.l.starts()); n != 1 {
 			t.Errorf("%d starts", n)
