@@ -76,6 +76,9 @@ func (a *app) methodAndParams(args []string) (*catalog.Method, map[string]any, e
 	if err := parseJSON(text, &params); err != nil {
 		return nil, nil, usage("the params are %v", err)
 	}
+	if err := wire.Check([]byte(text)); err != nil {
+		return nil, nil, err
+	}
 	return m, params, a.addTimeout(m, params)
 }
 

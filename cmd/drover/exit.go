@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/droverhq/drover/proto/fault"
@@ -166,16 +167,18 @@ func interrupted() (context.Context, context.CancelFunc) {
 	ch := make(chan os.Signal, 1)
 	signal.Notify(ch, os.Interrupt, syscall.SIGTERM)
 	done := make(chan struct{})
-	go func() {
+	var listening sync.WaitGroup
+	listening.Go(func() {
 		select {
 		case s := <-ch:
 			cancel(fmt.Errorf("received %s", s))
 			signal.Stop(ch)
 		case <-done:
 		}
-	}()
+	})
 	return ctx, func() {
 		close(done)
+		listening.Wait()
 		signal.Stop(ch)
 		cancel(nil)
 	}

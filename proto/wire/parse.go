@@ -29,6 +29,13 @@ func parse(data []byte) (any, error) {
 	return v, nil
 }
 
+// Check refuses a JSON text that is none, or that nobody can read for certain, as Unmarshal does: for a face that takes some
+// members out of it before.
+func Check(data []byte) error {
+	_, err := parse(data)
+	return err
+}
+
 type parser struct{ dec *json.Decoder }
 
 func (p parser) token() (json.Token, error) {

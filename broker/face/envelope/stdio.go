@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/droverhq/drover/broker"
@@ -28,7 +29,8 @@ func serveLines(ctx context.Context, caller *broker.Caller, r io.Reader, w io.Wr
 		err error
 	}
 	in, took := make(chan read), make(chan struct{})
-	go func() {
+	var reading sync.WaitGroup
+	reading.Go(func() {
 		l := newLines(r, limit)
 		for {
 			msg, err := l.next()
@@ -45,6 +47,11 @@ func serveLines(ctx context.Context, caller *broker.Caller, r io.Reader, w io.Wr
 			case <-c.ctx.Done():
 				return
 			}
+		}
+	})
+	defer func() {
+		if interrupt(r) {
+			reading.Wait()
 		}
 	}()
 	stop := context.AfterFunc(c.ctx, func() { interrupt(r) }) //nolint:contextcheck // the connection's context ends with ctx
@@ -67,9 +74,9 @@ func serveLines(ctx context.Context, caller *broker.Caller, r io.Reader, w io.Wr
 	})
 }
 
-// interrupt ends a read that is blocked, where that is possible.
-func interrupt(r io.Reader) {
-	if d, ok := r.(interface{ SetReadDeadline(time.Time) error }); ok {
-		_ = d.SetReadDeadline(time.Now()) // a pipe that takes none is left to the end of the process
-	}
+// interrupt ends a read that is blocked, and says whether that was possible; a pipe that takes no deadline is left to the end
+// of the process.
+func interrupt(r io.Reader) bool {
+	d, ok := r.(interface{ SetReadDeadline(time.Time) error })
+	return ok && d.SetReadDeadline(time.Now()) == nil
 }

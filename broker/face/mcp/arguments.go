@@ -42,6 +42,9 @@ func (t *tool) parse(raw json.RawMessage) (arguments, proto.Message, error) {
 	a := arguments{snapshot: snapshotNone, room: defaultBudget * bytesPerToken}
 	fields := map[string]json.RawMessage{}
 	if len(raw) > 0 && string(raw) != "null" {
+		if err := wire.Check(raw); err != nil {
+			return a, nil, err
+		}
 		if err := json.Unmarshal(raw, &fields); err != nil {
 			return a, nil, fault.New(fault.InvalidRequest, "the arguments must be an object").Cause(err)
 		}

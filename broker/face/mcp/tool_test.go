@@ -193,6 +193,19 @@ func TestWrongArguments(t *testing.T) {
 			t.Errorf("%s %v: %s", c.tool, c.args, text)
 		}
 	}
+	for raw, want := range map[string]string{
+		`{"url":"http://a.test/","url":"http://b.test/"}`: "url stands twice",
+		`{"url":"http://a.test/","budget":1,"budget":2}`:  "budget stands twice",
+	} {
+		r, err := u.CallTool(context.Background(), &sdk.CallToolParams{Name: "browser_open", Arguments: json.RawMessage(raw)})
+		if err != nil || !r.IsError {
+			t.Errorf("%.60s: %+v, %v", raw, r, err)
+			continue
+		}
+		if c, ok := r.Content[0].(*sdk.TextContent); !ok || !strings.HasPrefix(c.Text, "invalid_request") || !strings.Contains(c.Text, want) {
+			t.Errorf("%.60s: %+v", raw, r.Content[0])
+		}
+	}
 	if _, err := u.CallTool(context.Background(), &sdk.CallToolParams{Name: "browser_clik"}); err == nil {
 		t.Error("an unknown tool is called")
 	}
