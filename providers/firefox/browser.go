@@ -174,7 +174,7 @@ func (b *browser) onChanged(e *tabInfo) {
 	switch {
 	case e.Status == "loading":
 		pg.idle = time.Time{}
-	case pg.pending && pg.idle.IsZero():
+	case (pg.pending || !pg.loaded) && pg.idle.IsZero():
 		pg.idle = time.Now()
 	}
 	pg.notifyLocked()

@@ -64,6 +64,9 @@ func checkURL(text string) (string, error) {
 // goTo opens an address in the page and waits for it. The page's lane is held.
 func (p *page) goTo(ctx context.Context, address string, until browserv1.WaitUntil) (*arrival, error) {
 	from := p.place()
+	p.b.mu.Lock()
+	p.next = 0 // What an earlier navigation was answered with counts no more.
+	p.b.mu.Unlock()
 	var t tabInfo
 	if err := p.request(ctx, "tab.navigate", map[string]any{"url": address}, &t); err != nil {
 		return nil, p.explain(ctx, err)
@@ -118,6 +121,13 @@ func (p *page) awaitMove(ctx context.Context, until browserv1.WaitUntil, from st
 	return p.arrived(ctx, from)
 }
 
+// brokenSoon says whether the document turns out to be one of Firefox's error pages.
+func (p *page) brokenSoon(ctx context.Context) bool {
+	wait, cancel := context.WithTimeout(ctx, errorPageTime)
+	defer cancel()
+	return p.until(wait, func() bool { return p.broken != "" }) == nil
+}
+
 // ending is how a navigation ended.
 type ending int
 
@@ -132,6 +142,9 @@ const (
 
 // nothingGrace is how long a download may take to be told of after the tab stopped loading.
 const nothingGrace = 2 * time.Second
+
+// unloadedGrace is how long a document may take to tell that it is loaded after its tab stopped loading.
+const unloadedGrace = 500 * time.Millisecond
 
 // endLocked tells how a navigation since from ended.
 func (p *page) endLocked(until browserv1.WaitUntil, from start) ending {
@@ -151,6 +164,10 @@ func (p *page) endLocked(until browserv1.WaitUntil, from start) ending {
 		return isNothing
 	case stays:
 		return goesOn
+	case !p.loaded && !p.idle.IsZero() && time.Since(p.idle) > unloadedGrace:
+		// A document whose script went elsewhere, in vain, never tells that it is loaded.
+		p.ready, p.loaded = true, true
+		return isThere
 	case p.loads == from.loads, p.loaded, until == browserv1.WaitUntil_WAIT_UNTIL_DOMCONTENTLOADED && p.ready:
 		return isThere
 	}
@@ -178,6 +195,8 @@ func (p *page) arrived(ctx context.Context, from start) (*arrival, error) {
 	}
 	p.b.mu.Unlock()
 	switch {
+	case refused(err, "privileged") && strings.HasPrefix(a.url, "http") && p.brokenSoon(ctx):
+		return nil, p.failedNavigation(ctx)
 	case refused(err, "privileged", "document_gone"):
 		// One of Firefox's own pages, or one that goes on already; what is known of it stands.
 	case err != nil:
@@ -209,11 +228,9 @@ func (p *page) failedNavigation(ctx context.Context) error {
 	wait, cancel := context.WithTimeout(ctx, errorPageTime)
 	defer cancel()
 	p.b.mu.Lock()
-	why, shown := p.broken, p.broken != "" && p.loaded
+	why := p.broken
 	p.b.mu.Unlock()
-	if !shown && why != "" {
-		_ = p.until(wait, func() bool { return p.loaded && errorPage(p.url) != "" || p.broken != why }) // It is only waited for.
-	}
+	_ = p.until(wait, func() bool { return !p.breaking }) // It is only waited for.
 	if ctx.Err() != nil {
 		return p.explain(ctx, context.Cause(ctx))
 	}

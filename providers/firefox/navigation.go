@@ -65,7 +65,7 @@ func (p *page) stepLocked(e *navEvent) (moved bool) {
 	}
 	switch e.Step {
 	case "begun":
-		p.pending, p.idle, p.broken = true, time.Time{}, ""
+		p.pending, p.idle, p.broken, p.breaking = true, time.Time{}, "", false
 	case "committed":
 		p.pending, p.idle, p.ready, p.loaded = false, time.Time{}, false, false
 		p.url, p.document = e.URL, e.Document
@@ -87,13 +87,17 @@ func (p *page) stepLocked(e *navEvent) (moved bool) {
 		p.ready = true
 		p.loaded = p.loaded || e.Step == "loaded"
 		if kind := errorPage(e.URL); kind != "" {
-			p.broken, p.loaded = kind, true
+			p.broken, p.loaded, p.breaking = kind, true, false
 		}
 	case "failed":
 		if brokenOff(e.Error) {
 			return false // Firefox says so, too, of a navigation that goes on in another process.
 		}
-		p.pending, p.broken = false, netError(e.Error)
+		p.pending = false
+		if !strings.HasPrefix(strings.ToLower(e.URL), "http") {
+			return false // An address for another program, which the page named by itself; the page stays.
+		}
+		p.broken, p.breaking = netError(e.Error), true
 		p.fails++
 	}
 	return false

@@ -26,9 +26,10 @@ type page struct {
 	url, title    string
 	document      string    // Firefox's id of the top document
 	pending       bool      // a navigation is under way
-	idle          time.Time // when the tab stopped loading while a navigation was under way
+	idle          time.Time // when the tab stopped loading, where no document has told so
 	ready, loaded bool
 	broken        string // why the last navigation failed
+	breaking      bool   // Firefox's page about that is still to come
 	loads, moves  int
 	fails         int
 	next          int32 // the HTTP status of the answer to the navigation that is under way

@@ -42,12 +42,14 @@ type Options struct {
 // Firefox is a running one.
 type Firefox struct {
 	Home, Profile string
-	cmd           *exec.Cmd
-	conn          *websocket.Conn
-	last          int
-	addon         string // its id
-	folder        string
-	drained       sync.WaitGroup
+	// Address is where WebDriver BiDi listens.
+	Address string
+	cmd     *exec.Cmd
+	conn    *websocket.Conn
+	last    int
+	addon   string // its id
+	folder  string
+	drained sync.WaitGroup
 }
 
 const startTime = 40 * time.Second
@@ -95,6 +97,7 @@ func Start(ctx context.Context, o Options) (_ *Firefox, err error) {
 	f.drained.Go(func() { listen(out, address) })
 	select {
 	case at := <-address:
+		f.Address = at
 		f.conn, _, err = websocket.Dial(ctx, at+"/session", nil)
 	case <-ctx.Done():
 		err = errors.New("firefox did not say where it listens")
@@ -208,6 +211,14 @@ func (f *Firefox) Install(ctx context.Context) error {
 // Uninstall takes the add-on away.
 func (f *Firefox) Uninstall(ctx context.Context) error {
 	_, err := f.Command(ctx, "webExtension.uninstall", map[string]any{"extension": f.addon})
+	return err
+}
+
+// Release ends the tests' own session of WebDriver BiDi, so that somebody else can have the one that Firefox gives.
+func (f *Firefox) Release(ctx context.Context) error {
+	_, err := f.Command(ctx, "session.end", map[string]any{})
+	_ = f.conn.CloseNow()
+	f.conn = nil
 	return err
 }
 
