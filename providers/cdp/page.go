@@ -280,7 +280,7 @@ func (p *page) late(ctx context.Context) error {
 		return cause
 	case !moving:
 		if busy := p.unresponsive(ctx); busy != nil {
-			return busy.Cause(cause)
+			return busy.Reason("deadline_exceeded").Cause(cause)
 		}
 		return cause
 	}

@@ -24,11 +24,14 @@ func TestPageOfAnEndlessScript(t *testing.T) {
 	u.open(base + "/")
 	u.open(base + "/other")
 	hang()
-	e := fails(r, &browserv1.EvalRequest{SessionId: u.id, Expression: "6*7", TimeoutMs: short}, fault.NotReady, "page_unresponsive")
+	e := fails(r, &browserv1.EvalRequest{SessionId: u.id, Expression: "6*7", TimeoutMs: short}, fault.NotReady, "deadline_exceeded")
 	if !strings.Contains(e.Message, "page.reload") || e.Retryable {
 		t.Errorf("it tells no next step: %v, %v", e, e.Details)
 	}
-	fails(r, &browserv1.ScreenshotRequest{SessionId: u.id, TimeoutMs: short}, fault.NotReady, "page_unresponsive")
+	_, err := try[*browserv1.ScreenshotResponse](r, &browserv1.ScreenshotRequest{SessionId: u.id, TimeoutMs: short})
+	if e := fault.From(err); e == nil || e.Code != fault.NotReady || !strings.Contains(e.Message, "page.reload") {
+		t.Errorf("the screenshot: %v", err)
+	}
 
 	if got := do[*browserv1.ReloadResponse](r, &browserv1.ReloadRequest{SessionId: u.id}); got.GetTitle() != "Other" {
 		t.Errorf("reload: %v", got)
