@@ -30,7 +30,7 @@ define apt
 	fi
 endef
 
-.PHONY: help setup setup-go setup-buf setup-inspector setup-conformance setup-stubs setup-browsers setup-lint demo build gen lint fmt test fuzz bench clean
+.PHONY: help extension setup setup-go setup-buf setup-inspector setup-conformance setup-stubs setup-browsers setup-lint demo build gen lint fmt test fuzz bench clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,6 +87,11 @@ build: ## Build every command into bin/
 	@shipped=$$(cd bin && for p in $(patsubst drover-provider-%,%,$(filter drover-provider-%,$(COMMANDS))); do \
 	  printf '%s=%s,' $$p $$(sha256sum drover-provider-$$p | cut -d' ' -f1); done); \
 	$(GO) build -trimpath -ldflags "$(LDFLAGS) -X main.shipped=$$shipped -X main.builtIn=$(CURDIR)" -o bin/ $(addprefix ./cmd/,$(filter-out drover-provider-%,$(COMMANDS)))
+
+extension: ## Pack the Chrome extension into bin/drover-chrome-extension.zip
+	@mkdir -p bin
+	@$(GO) run ./cmd/drover-provider-extension zip bin/drover-chrome-extension.zip
+	@echo "==> bin/drover-chrome-extension.zip"
 
 gen: setup-buf ## Write what is derived from the protocol: Go code, descriptor image, method reference
 	$(BUF) format -w

@@ -90,7 +90,7 @@ func (p *page) capture(ctx context.Context, r *browserv1.ScreenshotRequest) (pic
 			return nil, err
 		}
 	}
-	stop := p.stir(ctx)
+	stop := p.stir(ctx, params)
 	res, err := protocol.Call(ctx, p.ch, pagedomain.CaptureScreenshot, params)
 	stop()
 	if err != nil {
@@ -117,7 +117,7 @@ const stirEvery = 60 * time.Millisecond
 
 // stir keeps a tab in the background of a person's window painting until stop is called. A picture waits for its frame to be
 // shown, and what is in the background is shown nowhere; the frame then counts as done when another takes its place.
-func (p *page) stir(ctx context.Context) (stop func()) {
+func (p *page) stir(ctx context.Context, params pagedomain.CaptureScreenshotParams) (stop func()) {
 	if p.s.p.remote == nil {
 		return func() {}
 	}
@@ -125,13 +125,18 @@ func (p *page) stir(ctx context.Context) (stop func()) {
 	done := make(chan struct{})
 	go func() { // ends with stop, which waits for it
 		defer close(done)
-		tick := time.NewTicker(stirEvery)
+		// The same part is asked for: another one would change the size of the screen under the picture's hands.
+		every, rough, lowest := stirEvery, params, int64(1)
+		rough.Format, rough.Quality = pagedomain.CaptureScreenshotFormatJpeg, &lowest
+		if params.CaptureBeyondViewport != nil {
+			every *= 5
+		}
+		tick := time.NewTicker(every)
 		defer tick.Stop()
-		tiny := pagedomain.CaptureScreenshotParams{Format: pagedomain.CaptureScreenshotFormatJpeg, Clip: &pagedomain.Viewport{Width: 1, Height: 1, Scale: 1}}
 		for {
 			select {
 			case <-tick.C:
-				p.ch.post(pagedomain.CaptureScreenshot.Method, tiny)
+				p.ch.post(pagedomain.CaptureScreenshot.Method, rough)
 			case <-ctx.Done():
 				return
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/droverhq/drover/proto/fault"
 	"github.com/droverhq/drover/providers/extension/bridge"
@@ -71,6 +72,47 @@ func (r *relay) detach(ctx context.Context, m message, session string) {
 	}
 	args := map[string]any{"tabId": id, "method": m.Method, "params": m.Params}
 	r.call(ctx, "devtools", args, func(_ *bridge.Result, err error) { r.answer(m, nil, err) })
+}
+
+// download tells of a download in the words of the browser's domain. Where a finished one lies only the browser's list of
+// downloads tells.
+func (r *relay) download(method string, params json.RawMessage) {
+	var p map[string]any
+	if json.Unmarshal(params, &p) != nil {
+		return
+	}
+	guid, _ := p["guid"].(string)
+	if url, ok := p["url"].(string); ok {
+		r.mu.Lock()
+		r.loads[guid] = url
+		r.mu.Unlock()
+	}
+	out := func() { r.event("", "Browser."+strings.TrimPrefix(method, "Page."), p) }
+	r.mu.Lock()
+	url := r.loads[guid]
+	r.mu.Unlock()
+	if p["state"] != "completed" {
+		out()
+		return
+	}
+	_, err := r.node.Start(r.target, "downloads", map[string]any{"limit": 50}, func(res *bridge.Result, err error) {
+		var list []struct {
+			URL      string `json:"url"`
+			Filename string `json:"filename"`
+		}
+		if err == nil && json.Unmarshal(res.Value, &list) == nil {
+			for _, d := range list {
+				if d.URL == url && d.Filename != "" {
+					p["filePath"] = d.Filename
+					break
+				}
+			}
+		}
+		out()
+	})
+	if err != nil {
+		out()
+	}
 }
 
 // list tells the session's tabs with their titles.

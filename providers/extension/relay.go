@@ -26,7 +26,8 @@ type relay struct {
 
 	mu     sync.Mutex
 	tabs   map[int]*tab
-	frames map[string]int // sessions of frames in other processes, with their tab
+	loads  map[string]string // downloads under way, with their addresses
+	frames map[string]int    // sessions of frames in other processes, with their tab
 	queue  [][]byte
 	wake   chan struct{}
 	done   chan struct{}
@@ -39,6 +40,8 @@ type tab struct {
 	id     int
 	target string // the id of its main frame
 	opener string
+	setup  []message // what was switched on, in order, to do it again
+	torn   []message // commands that were under way when the debugger was torn off
 }
 
 func (t *tab) session() string { return "tab-" + strconv.Itoa(t.id) }
@@ -72,7 +75,7 @@ const (
 
 func newRelay(node *bridge.Node, target string) *relay {
 	r := &relay{
-		node: node, target: target, tabs: map[int]*tab{}, frames: map[string]int{}, wake: make(chan struct{}, 1), done: make(chan struct{}),
+		node: node, target: target, tabs: map[int]*tab{}, frames: map[string]int{}, loads: map[string]string{}, wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	r.stop = node.Hear(r.hear)
 	node.Lease(target, 1)
@@ -194,7 +197,11 @@ func (r *relay) Write(ctx context.Context, data []byte) error {
 	} else {
 		id, child = r.frames[m.SessionID], m.SessionID
 	}
-	known := r.tabs[id] != nil
+	t := r.tabs[id]
+	known := t != nil
+	if known && child == "" && setups[m.Method] {
+		t.setup = append(t.setup, m)
+	}
 	r.mu.Unlock()
 	if !known {
 		r.answer(m, nil, errNoSession)
@@ -208,13 +215,55 @@ func (r *relay) Write(ctx context.Context, data []byte) error {
 		args["params"] = m.Params
 	}
 	r.call(ctx, "devtools", args, func(res *bridge.Result, err error) {
-		if err != nil {
+		switch {
+		case err != nil && strings.Contains(err.Error(), "Detached while handling command") && r.tear(id, m):
+		case err != nil:
 			r.answer(m, nil, err)
-			return
+		default:
+			r.answer(m, res.Value, nil)
 		}
-		r.answer(m, res.Value, nil)
 	})
 	return nil
+}
+
+// setups are the commands that switch something on in a tab for as long as the debugger is attached.
+var setups = map[string]bool{
+	"Page.enable": true, "Page.setLifecycleEventsEnabled": true, "Runtime.enable": true, "Network.enable": true, "Inspector.enable": true,
+	"Page.addScriptToEvaluateOnNewDocument": true, "Target.setAutoAttach": true, "Emulation.setFocusEmulationEnabled": true,
+	"Emulation.setDeviceMetricsOverride": true,
+}
+
+// tear keeps the answer to a command back until it is known whether its tab went or only its debugger; false when the tab
+// is gone already.
+func (r *relay) tear(id int, m message) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := r.tabs[id]
+	if t != nil {
+		t.torn = append(t.torn, m)
+	}
+	return t != nil
+}
+
+// mend sets a tab up again whose debugger was torn off and is back. What was under way is answered as a page does that went
+// to another document meanwhile.
+func (r *relay) mend(id int) {
+	r.mu.Lock()
+	t := r.tabs[id]
+	if t == nil {
+		r.mu.Unlock()
+		return
+	}
+	setup, torn := t.setup, t.torn
+	t.torn = nil
+	r.mu.Unlock()
+	r.push(message{SessionID: t.session(), Method: "Runtime.executionContextsCleared", Params: json.RawMessage("{}")})
+	for _, m := range torn {
+		r.push(message{ID: m.ID, SessionID: m.SessionID, Error: &failure{Code: codeServer, Message: "Inspected target navigated or closed"}})
+	}
+	for _, m := range setup {
+		r.later(id, m.Method, m.Params)
+	}
 }
 
 var errNoSession = errors.New("Session with given id not found.") //nolint:staticcheck // the browser's own words, which callers look for
@@ -298,6 +347,8 @@ func (r *relay) hear(e bridge.Event) {
 	switch {
 	case e.Name == "tab.gone":
 		r.leave(p.TabID)
+	case e.Name == "tab.back":
+		r.mend(p.TabID)
 	case e.Name == "tab.opened" && opener != nil && t == nil:
 		_, _ = r.node.Start(r.target, "tab_watch", map[string]any{"tabId": p.TabID}, func(res *bridge.Result, err error) {
 			var o opened
@@ -334,7 +385,7 @@ func (r *relay) forward(t *tab, child, method string, params json.RawMessage) {
 			r.mu.Unlock()
 		}
 	case "Page.downloadWillBegin", "Page.downloadProgress":
-		r.push(message{Method: "Browser." + strings.TrimPrefix(method, "Page."), Params: params})
+		r.download(method, params)
 	}
 	session := t.session()
 	if child != "" {

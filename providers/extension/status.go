@@ -107,7 +107,7 @@ func (p *Provider) setupGuide(ctx context.Context, _ *browserv1.SetupGuideReques
 	paired := p.paired(n, "") == nil
 	return &browserv1.SetupGuideResponse{
 		Steps: []*browserv1.SetupStep{
-			{Title: "Write the extension to a folder, and load it in the browser (chrome://extensions, developer mode, Load unpacked)", Command: "drover provider setup extension", Done: paired},
+			{Title: "Write the extension to a folder, and load it in the browser (chrome://extensions, developer mode, Load unpacked)", Command: "drover-provider-extension setup", Done: paired},
 			{Title: "Pair the browser: press Connect this browser on this page, then Connect in the extension's popup", Url: n.URL() + "/pair", Done: paired},
 			{Title: "See that the browser is connected", Command: "drover provider status " + p.srv.Info().ID, Done: st.GetBrowserRunning()},
 		},

@@ -158,10 +158,30 @@ export function listen() {
   });
   chrome.debugger.onDetach.addListener((source, reason) => {
     const page = attached.get(source.tabId);
-    attached.delete(source.tabId);
-    for (const wake of page?.waiting ?? []) wake(new Error('The debugger was detached from the tab.'));
-    if (page) tell('tab.gone', { tabId: source.tabId, reason });
+    if (!page) return;
+    for (const wake of page.waiting) wake(new Error('The debugger was detached from the tab.'));
+    if (reason === 'canceled_by_user') void letGo(source.tabId, true);
+    else void again(source.tabId, page);
   });
+}
+
+// again attaches to a tab that the browser let go of because it was on its way to an address that is not to be debugged, such
+// as one that another program handles.
+async function again(tabId, page) {
+  for (let n = 0; n < 20 && attached.get(tabId) === page; n++) {
+    if (!(await chrome.tabs.get(tabId).catch(() => null))) break;
+    try {
+      await chrome.debugger.attach({ tabId }, version);
+      page.watching = null;
+      page.worlds.clear();
+      page.dialog = null;
+      tell('tab.back', { tabId });
+      return;
+    } catch {
+      await new Promise(done => setTimeout(done, 100));
+    }
+  }
+  if (attached.get(tabId) === page) await letGo(tabId, true);
 }
 
 // wakeUp takes a tab up again after the worker was ended and begun anew.
