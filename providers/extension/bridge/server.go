@@ -73,8 +73,17 @@ func (h *holder) socket(w http.ResponseWriter, r *http.Request) {
 		defer close(writer)
 		h.write(ctx, ws, c)
 	})
+	// A read that is cancelled breaks the connection off; so it is closed instead, with a code that says why.
+	shut := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(shut)
+		if errors.Is(context.Cause(ctx), errRevoked) {
+			_ = ws.Close(closeBadToken, "the pairing was revoked")
+		}
+		_ = ws.CloseNow()
+	})
 	for {
-		_, data, err := ws.Read(ctx)
+		_, data, err := ws.Read(r.Context())
 		if err != nil {
 			break
 		}
@@ -87,12 +96,9 @@ func (h *holder) socket(w http.ResponseWriter, r *http.Request) {
 			_ = c.put(ack) // Without it the browser says it again.
 		}
 	}
-	revoked := errors.Is(context.Cause(ctx), errRevoked)
 	end(nil)
 	<-writer
-	if revoked {
-		_ = ws.Close(closeBadToken, "the pairing was revoked")
-	}
+	<-shut
 }
 
 // admit reads the first frame and looks at its token.
