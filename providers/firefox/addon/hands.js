@@ -101,6 +101,7 @@ globalThis.__droverHands ??= (() => {
     const label = lineage(el).find(n => n.localName === 'label');
     const to = lineage(el).find(n => n.matches?.(FOCUSABLE) && !n.disabled && n.localName !== 'iframe');
     const now = active();
+    if (window !== top) window.focus(); // a frame of another site gives the focus to nothing in it otherwise
     if (to) { if (now !== to) to.focus({ preventScroll: true }); } else if (!label?.control && now && now !== document.body) now.blur();
   };
 
