@@ -10,6 +10,20 @@ export const emit = (s, event, params) => tell.event(s.client, event, { session:
 
 const about = t => ({ tab: t.id, url: t.url ?? '', title: t.title ?? '', active: t.active, status: t.status ?? 'complete' });
 
+// Every tab begins with an empty document that is loaded once more; settled waits until that is over, so that nobody meets it.
+const settling = new Map(); // tab → what waits
+const done = new Set();
+browser.webNavigation.onCompleted.addListener(d => {
+  if (d.frameId) return;
+  done.add(d.tabId);
+  settling.get(d.tabId)?.();
+}, { url: [{ urlEquals: 'about:blank' }] });
+const settled = tab => done.has(tab) ? null : new Promise(resolve => {
+  const end = () => { settling.delete(tab); resolve(); };
+  settling.set(tab, end);
+  setTimeout(end, 1000);
+});
+
 async function open(client, p) {
   const s = sessions.add(client, p.session);
   try {
@@ -20,6 +34,7 @@ async function open(client, p) {
     const tab = w.tabs[0].id;
     sessions.take(s, tab);
     for (const id of sessions.sharedTabs()) adopt(s, id, { found: true });
+    await settled(tab);
     return { tab, window: w.id };
   } catch (e) {
     await close(s);
@@ -60,6 +75,7 @@ async function create(client, p) {
   }
   if (p.foreground) await browser.windows.update(tab.windowId, { focused: true });
   sessions.take(s, tab.id);
+  await settled(tab.id);
   return about(tab);
 }
 
@@ -127,6 +143,7 @@ browser.tabs.onCreated.addListener(t => {
 });
 browser.tabs.onRemoved.addListener(tab => {
   documents.closed(tab);
+  done.delete(tab);
   const s = sessions.drop(tab);
   if (s) emit(s, 'tab.closed', { tab });
 });
