@@ -25,6 +25,7 @@ func (c *client) answer(ctx context.Context, t *tool, req *mcp.CallToolRequest, 
 	if err != nil || r.finished {
 		return err
 	}
+	r.seat = s
 	prepare(msg)
 	if t.method.Spec.GetNavigates() {
 		c.stages.say(ctx, "navigating")

@@ -15,16 +15,16 @@ import (
 // fail makes the result of a call that failed: an error of the tool, which a model sees, never one of the protocol. The
 // text says code and reason, what is wrong, what to do next and whether to try again; the structure has it all.
 func (r *reply) fail(err error) *mcp.CallToolResult {
-	e := fault.From(err)
+	e := r.named(fault.From(err))
 	head := fault.Word(e.Code)
 	if reason := e.ReasonWord(); reason != "" {
 		head += " (" + reason + ")"
 	}
 	var text []string
-	if message := renamed(e.Message); r.quotesPage(e) {
-		text = append(text, head, fence("", message))
+	if r.quotesPage(e) {
+		text = append(text, head, fence("", e.Message))
 	} else {
-		text = append(text, head+": "+message)
+		text = append(text, head+": "+e.Message)
 	}
 	for _, step := range texts(e.Details["manual_steps"]) {
 		text = append(text, "- "+step)
@@ -40,13 +40,28 @@ func (r *reply) fail(err error) *mcp.CallToolResult {
 	}
 	res := &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: strings.Join(text, "\n")}}}
 	if r.structured {
-		told := e.Clone()
-		told.Message = renamed(told.Message)
-		if data, err := wire.Marshal(told.Proto()); err == nil {
+		if data, err := wire.Marshal(e.Proto()); err == nil {
 			res.StructuredContent = map[string]json.RawMessage{"error": data}
 		}
 	}
 	return res
+}
+
+// named says an error in the words that a model knows: tools for methods, and a session by its name.
+func (r *reply) named(e *fault.Error) *fault.Error {
+	e = e.Clone()
+	e.Message = renamed(e.Message)
+	if r.seat == nil {
+		return e
+	}
+	e.Message = strings.ReplaceAll(e.Message, r.seat.id, r.seat.name)
+	if e.Details["session_id"] == r.seat.id {
+		delete(e.Details, "session_id")
+	}
+	if e.Details[fault.KeyField] == "session_id" {
+		e.Details[fault.KeyField] = argSession
+	}
+	return e
 }
 
 // firstOpen is what to do about a page that is empty because its session is new.
@@ -65,6 +80,9 @@ func (r *reply) quotesPage(e *fault.Error) bool {
 		return false
 	}
 	for _, m := range quoted.FindAllStringSubmatch(e.Message, -1) {
+		if r.seat != nil && m[1] == r.seat.name {
+			continue
+		}
 		if !strings.Contains(string(r.asked), strings.Trim(string(encode(m[1])), `"`)) {
 			return true
 		}

@@ -27,6 +27,7 @@ type reply struct {
 	finished   bool   // nothing is left to call
 	blank      bool   // the session was made for a call that needs a page, and has an empty one
 	asked      json.RawMessage
+	seat       *seat // the session that the call is about; nil where it is about none, or found none
 
 	words    []string
 	pages    []string

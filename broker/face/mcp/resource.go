@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/url"
 	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"google.golang.org/protobuf/proto"
 
@@ -21,6 +23,7 @@ const resourceLimit = 32 << 20
 
 // addResources lists what can be read: the state of the providers, and by template kept results, files and explanations.
 func (s *server) addResources() {
+	s.mcp.AddReceivingMiddleware(plainFaults)
 	s.mcp.AddResource(&mcp.Resource{
 		URI: "browser://status", Name: "status", MIMEType: "application/json", Description: "How the providers are",
 	}, s.readStatus)
@@ -34,6 +37,22 @@ func (s *server) addResources() {
 		URITemplate: "browser://explain/{tool}{?arguments}", Name: "explain", MIMEType: "application/json",
 		Description: "Where a call would go and why, or why the policy denies it; arguments are the tool's, as JSON",
 	}, s.readExplanation)
+}
+
+// plainFaults has the faults of resources and prompts go out as errors of the protocol, with their code and next step.
+func plainFaults(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		res, err := next(ctx, method, req)
+		var f *fault.Error
+		if !errors.As(err, &f) {
+			return res, err
+		}
+		code := int64(jsonrpc.CodeInvalidParams)
+		if f.Code == fault.InternalError {
+			code = jsonrpc.CodeInternalError
+		}
+		return nil, &jsonrpc.Error{Code: code, Message: fault.Word(f.Code) + ": " + renamed(f.Message)}
+	}
 }
 
 func contents(uri, kind string, data []byte) *mcp.ReadResourceResult {
@@ -149,7 +168,10 @@ func (c *client) planned(name string, raw json.RawMessage) (*catalog.Method, pro
 		}
 		if seat := c.known(session); seat != nil && len(raw) > 0 {
 			catalog.SetSessionID(msg, seat.id)
-		} else if t.method.NeedsSession() && len(raw) == 0 {
+		} else if t.method.NeedsSession() && len(raw) > 0 {
+			return nil, nil, fault.New(fault.SessionNotFound, "what becomes of these arguments depends on the session, and there is none yet").
+				Field(argSession).Hint("make it with browser_session; without arguments it is told where the session would be made")
+		} else if t.method.NeedsSession() {
 			return ensureMethod, &browserv1.EnsureSessionRequest{ClientSessionId: ownName(), RequireMethods: []string{t.method.Name}}, nil
 		}
 		return t.method, msg, nil
