@@ -51,7 +51,7 @@ func (r *reply) fail(err error) *mcp.CallToolResult {
 func (r *reply) named(e *fault.Error) *fault.Error {
 	e = e.Clone()
 	e.Message = renamed(e.Message)
-	if r.seat == nil {
+	if r.seat == nil || r.seat.id == "" {
 		return e
 	}
 	e.Message = strings.ReplaceAll(e.Message, r.seat.id, r.seat.name)
