@@ -92,11 +92,13 @@ const asked = {
   async share({ tab }) {
     const s = sessions.share(tab);
     if (s) tabs.emit(s, 'tab.opened', { tab, url: (await browser.tabs.get(tab)).url, title: '', active: true, status: 'complete', found: true, opener: null });
+    badge();
     return state();
   },
   async unshare({ tab }) {
     const s = sessions.drop(tab);
     if (s) tabs.emit(s, 'tab.closed', { tab });
+    badge();
     return state();
   },
   async retry() { port.retry(); return state(); },

@@ -81,7 +81,7 @@ func Start(ctx context.Context, o Options) (_ *Firefox, err error) {
 	if err := f.prepare(o); err != nil {
 		return nil, err
 	}
-	f.cmd = exec.Command("firefox-esr", "--headless", "--no-remote", "--remote-debugging-port=0", "--profile", f.Profile, "about:blank") //nolint:noctx // it outlives the start
+	f.cmd = exec.Command("firefox-esr", "--headless", "--no-remote", "--remote-debugging-port=0", "--remote-allow-system-access", "--profile", f.Profile, "about:blank") //nolint:noctx // it outlives the start
 	f.cmd.Env = append(os.Environ(), "HOME="+home, "MOZ_CRASHREPORTER_DISABLE=1", "XDG_RUNTIME_DIR="+o.Runtime)
 	f.cmd.Env = append(f.cmd.Env, o.Env...)
 	f.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
