@@ -196,7 +196,7 @@ func (r *relay) gather(ctx context.Context, tabs []int, have []json.RawMessage, 
 		then(have, nil)
 		return
 	}
-	collect := func(res json.RawMessage, err error) {
+	collect := func(res json.RawMessage, err error) { //nolint:contextcheck // it goes on when its caller may be gone
 		var got struct {
 			Cookies []json.RawMessage `json:"cookies"`
 		}
@@ -216,7 +216,7 @@ func (r *relay) gather(ctx context.Context, tabs []int, have []json.RawMessage, 
 				have = append(have, c)
 			}
 		}
-		r.gatherNext(tabs[1:], have, then) //nolint:contextcheck // the callback runs when its caller may be gone
+		r.gatherNext(tabs[1:], have, then)
 	}
 	r.devtools(ctx, tabs[0], "Network.getCookies", nil, collect)
 }

@@ -78,7 +78,7 @@ func dial(t *testing.T, n *Node, header http.Header) (*websocket.Conn, *http.Res
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	return websocket.Dial(ctx, "ws://"+n.set.Listen+socketPath, &websocket.DialOptions{HTTPHeader: header}) //nolint:bodyclose // the library closes it
+	return websocket.Dial(ctx, "ws://"+n.set.Listen+socketPath, &websocket.DialOptions{HTTPHeader: header})
 }
 
 func connect(t *testing.T, n *Node, token, life string, pending ...string) *client {
@@ -246,9 +246,9 @@ func TestCommandsOfAKilledWorkerAreTold(t *testing.T) {
 	c := connect(t, n, o.Token, "first")
 	c.greet()
 	until(t, n, "connected", connected(n, o.Target))
-	lost, kept := ask(t, n, o.Target, "navigate"), (<-chan outcome)(nil)
+	lost := ask(t, n, o.Target, "navigate")
 	c.command("navigate")
-	kept = ask(t, n, o.Target, "find")
+	kept := ask(t, n, o.Target, "find")
 	id := c.command("find")
 	_ = c.ws.CloseNow()
 	c = connect(t, n, o.Token, "second", id)

@@ -50,7 +50,16 @@ export async function shoot(tabId, { clip, full, format = 'jpeg', quality = 70 }
   const area = clip ?? (full ? { x: 0, y: 0, width: whole.width, height: Math.min(whole.height, 16384) } : { x: 0, y: 0, width: seen.clientWidth, height: seen.clientHeight });
   const origin = full ? { x: 0, y: 0 } : { x: seen.pageX, y: seen.pageY };
   const params = { format, ...(format === 'jpeg' ? { quality } : {}), captureBeyondViewport: Boolean(full), clip: { x: area.x + origin.x, y: area.y + origin.y, width: area.width, height: area.height, scale: 1 / (result.value || 1) } };
-  const { data } = await send(tabId, 'Page.captureScreenshot', params);
+  // A picture waits for its frame to be shown, and a tab in the background is shown nowhere; the frame then counts as done
+  // when another takes its place, so the same is asked for again until the first is there.
+  const rough = { ...params, format: 'jpeg', quality: 1 };
+  const stir = setInterval(() => send(tabId, 'Page.captureScreenshot', rough).catch(() => {}), full ? 300 : 60);
+  let data;
+  try {
+    ({ data } = await send(tabId, 'Page.captureScreenshot', params));
+  } finally {
+    clearInterval(stir);
+  }
   return { data, mime: `image/${format}`, width: Math.round(area.width), height: Math.round(area.height) };
 }
 
