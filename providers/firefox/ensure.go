@@ -84,6 +84,11 @@ func (p *Provider) choose(ctx context.Context, preference string) (*browser, err
 		return nil, context.Cause(ctx)
 	}
 	why := p.missing(ctx)
+	for _, b := range p.discover(ctx) {
+		if d := b.unfit(); d != nil {
+			why = d // One is there, and this is what it lacks.
+		}
+	}
 	steps := make([]any, len(why.GetManualSteps()))
 	for i, s := range why.GetManualSteps() {
 		steps[i] = s

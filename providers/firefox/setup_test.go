@@ -1,7 +1,9 @@
 package firefox
 
 import (
+	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,9 +12,13 @@ import (
 
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/droverhq/drover/plugins/inpage"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/fault"
+	"github.com/droverhq/drover/providers/firefox/endpoint"
 	"github.com/droverhq/drover/providers/firefox/firefoxtest"
+	"github.com/droverhq/drover/providers/firefox/native"
+	"github.com/droverhq/drover/providers/firefox/relay"
 )
 
 // lines is a writer that many may use.
@@ -123,5 +129,50 @@ func TestSetup(t *testing.T) {
 		if c.GetStatus() != browserv1.CheckStatus_CHECK_STATUS_PASS {
 			t.Errorf("verify said %v", c)
 		}
+	}
+}
+
+// An add-on of another make, one that may not act on pages, and one that does not answer, are told with what to do, and get no session.
+func TestUnfitAddon(t *testing.T) {
+	_, engine := inpage.Bundle()
+	for code, hello := range map[string]string{
+		"extension_outdated": `{"kind":"drover","protocol":1,"engine":"another","hosts":true}`,
+		"permission_missing": `{"kind":"drover","protocol":1,"engine":"` + engine + `","hosts":false}`,
+		"extension_silent":   `{"kind":"drover","protocol":1,"engine":"` + engine + `","hosts":true}`,
+	} {
+		t.Run(code, func(t *testing.T) {
+			dir, err := os.MkdirTemp("", "drover-unfit-")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { os.RemoveAll(dir) })
+			t.Setenv("XDG_RUNTIME_DIR", dir)
+			l, err := endpoint.Listen(t.Context(), endpoint.Folder())
+			if err != nil {
+				t.Fatal(err)
+			}
+			fromAddon, toRelay := io.Pipe()
+			done := make(chan error, 1)
+			go func() {
+				done <- relay.Run(context.Background(), relay.Options{In: fromAddon, Out: io.Discard, Listener: l})
+			}()
+			t.Cleanup(func() {
+				toRelay.Close()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			})
+			if err := native.Write(toRelay, []byte(`{"type":"hello","params":`+hello+`}`), native.MaxMessage); err != nil {
+				t.Fatal(err)
+			}
+			r := newRig(t)
+			st := ask[*browserv1.StatusResponse](r, &browserv1.StatusRequest{})
+			if st.GetAvailability() != browserv1.Availability_AVAILABILITY_UNAVAILABLE || st.GetDiagnostics()[0].GetCode() != code || len(st.GetManualSteps()) == 0 {
+				t.Errorf("status said %v", st)
+			}
+			if code != "extension_silent" {
+				fails(r, &browserv1.EnsureSessionRequest{ClientSessionId: "x"}, fault.SetupRequired, code)
+			}
+		})
 	}
 }

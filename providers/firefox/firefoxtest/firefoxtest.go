@@ -106,7 +106,9 @@ func Start(ctx context.Context, o Options) (_ *Firefox, err error) {
 		return nil, err
 	}
 	f.conn.SetReadLimit(64 << 20)
-	if _, err := f.Command(ctx, "session.new", map[string]any{"capabilities": map[string]any{}}); err != nil {
+	if _, err := f.Command(ctx, "session.new", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{
+		"unhandledPromptBehavior": map[string]any{"default": "ignore"}, // dialogs are the person's
+	}}}); err != nil {
 		return nil, err
 	}
 	if o.Addon == "" {
