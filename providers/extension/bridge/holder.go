@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/droverhq/drover/plugins/singleton"
@@ -43,7 +44,8 @@ type live struct {
 	out       chan []byte
 	end       context.CancelCauseFunc
 	done      <-chan struct{}
-	resumes   bool // it numbers its messages
+	resumes   bool         // it numbers its messages
+	taken     atomic.Int64 // the number of the last one that was taken in
 }
 
 // queued is how many messages may wait for a connection that does not take them.

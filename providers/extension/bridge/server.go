@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -17,6 +18,8 @@ const (
 	mostBytes = 64 << 20
 	// beat is how often a browser is told that this side lives; a worker of an extension sleeps after 30 s of silence.
 	beat = 15 * time.Second
+	// ackEvery is how often a browser is told which of its messages were taken in; it keeps the others to say them again.
+	ackEvery = 50 * time.Millisecond
 	// authTime is how long a WebSocket may stay without its token.
 	authTime = 5 * time.Second
 	// closeBadToken is the code that the protocol has for a token that is refused.
@@ -92,8 +95,7 @@ func (h *holder) socket(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		if seq := h.receive(target, m); seq > 0 && c.resumes {
-			ack, _ := json.Marshal(map[string]any{"type": "ack", "seq": seq})
-			_ = c.put(ack) // Without it the browser says it again.
+			c.taken.Store(seq)
 		}
 	}
 	end(nil)
@@ -120,11 +122,20 @@ func (h *holder) admit(ctx context.Context, ws *websocket.Conn) (incoming, strin
 // write sends what waits for a browser, and pings it, until ctx ends or it does not answer. Frames of the protocol wake a
 // worker, pings of the WebSocket find out that the other side is gone.
 func (h *holder) write(ctx context.Context, ws *websocket.Conn, c *live) {
-	tick := time.NewTicker(beat)
+	tick, acks := time.NewTicker(beat), time.NewTicker(ackEvery)
 	defer tick.Stop()
+	defer acks.Stop()
+	acked := int64(0)
 	for {
 		var err error
 		select {
+		case <-acks.C:
+			seq := c.taken.Load()
+			if seq == acked {
+				continue
+			}
+			acked = seq
+			err = ws.Write(ctx, websocket.MessageText, fmt.Appendf(nil, `{"type":"ack","seq":%d}`, seq))
 		case data := <-c.out:
 			brief, cancel := context.WithTimeout(ctx, beat)
 			err = ws.Write(brief, websocket.MessageText, data)

@@ -2,7 +2,7 @@
 // of it never meets any of this.
 import { shoot } from './computer.js';
 import { answerDialog, guarded, letGo, relay, send, watch } from './debug.js';
-import { checkTab, groupTabs, newTab } from './group.js';
+import { checkTab, groupTabs, inGroup, newTab } from './group.js';
 import { inPage } from './tools.js';
 
 const text = said => ({ content: [{ type: 'text', text: said }] });
@@ -25,7 +25,7 @@ export const additions = {
   },
   // devtools sends a command of the DevTools Protocol to a tab, or to a frame of it that has a session of its own.
   async devtools({ tabId, sessionId, method, params }) {
-    const tab = await checkTab(tabId);
+    const tab = inGroup(tabId) ? { id: tabId } : await checkTab(tabId);
     if (typeof method !== 'string' || refused.test(method) || method.startsWith('Target.') && !targetAllowed.has(method)) throw new Error(`${method} is refused.`);
     return value(await send(tab.id, method, params ?? {}, sessionId));
   },

@@ -41,9 +41,15 @@ export async function checkTab(given) {
   if (!Number.isInteger(id)) throw new Error('tabId is required and must be a number.');
   const tab = await chrome.tabs.get(id).catch(() => null);
   const group = await groupId();
+  members.delete(id);
   if (!tab || !(group !== null && tab.groupId === group) && !(await adoptedTabs()).has(id)) throw new Error(`Tab ${id} is not in the tab group.`);
+  members.add(id);
   return tab;
 }
+
+// inGroup says, without asking the browser, that a tab was found to be in the group and has not left it since.
+const members = new Set();
+export function inGroup(id) { return members.has(id); }
 
 // newTab opens a tab in the group, and makes the group where there is none. It takes no focus unless that is asked for.
 let turn = Promise.resolve();
@@ -78,9 +84,10 @@ async function openTab(url, active) {
 export function listen() {
   chrome.tabs.onCreated.addListener(tab => { if (tab.openerTabId !== undefined) void opened(tab.id, tab.openerTabId); });
   chrome.webNavigation.onCreatedNavigationTarget.addListener(({ tabId, sourceTabId }) => void opened(tabId, sourceTabId));
-  chrome.tabs.onRemoved.addListener(id => { void letGo(id, true); });
+  chrome.tabs.onRemoved.addListener(id => { members.delete(id); void letGo(id, true); });
   chrome.tabs.onUpdated.addListener((id, change) => {
     if (change.groupId === undefined) return;
+    members.delete(id);
     void (async () => {
       if (change.groupId !== await groupId() && !(await adoptedTabs()).has(id)) await letGo(id, false);
     })();
