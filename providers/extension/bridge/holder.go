@@ -44,6 +44,7 @@ type live struct {
 	out       chan []byte
 	end       context.CancelCauseFunc
 	done      <-chan struct{}
+	bye       func()       // tells a browser that its token is good no more; nil where the end of the stream does
 	resumes   bool         // it numbers its messages
 	taken     atomic.Int64 // the number of the last one that was taken in
 }
@@ -233,7 +234,9 @@ func (h *holder) drop(target string) {
 	c := h.live[target]
 	delete(h.known, target)
 	h.mu.Unlock()
-	if c != nil {
+	if c != nil && c.bye != nil {
+		h.wg.Go(func() { c.bye(); c.end(errRevoked) })
+	} else if c != nil {
 		c.end(errRevoked)
 	}
 	h.changed()

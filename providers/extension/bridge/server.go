@@ -66,6 +66,7 @@ func (h *holder) socket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c := &live{target: target, transport: "websocket", out: make(chan []byte, queued), end: end, done: ctx.Done()}
+	c.bye = func() { _ = ws.Close(closeBadToken, "the pairing was revoked") }
 	if ws.Write(ctx, websocket.MessageText, []byte(`{"type":"auth_ok"}`)) != nil {
 		return
 	}
@@ -76,13 +77,10 @@ func (h *holder) socket(w http.ResponseWriter, r *http.Request) {
 		defer close(writer)
 		h.write(ctx, ws, c)
 	})
-	// A read that is cancelled breaks the connection off; so it is closed instead, with a code that says why.
+	// A read that is cancelled breaks the connection off; so it is closed instead.
 	shut := make(chan struct{})
 	context.AfterFunc(ctx, func() {
 		defer close(shut)
-		if errors.Is(context.Cause(ctx), errRevoked) {
-			_ = ws.Close(closeBadToken, "the pairing was revoked")
-		}
 		_ = ws.CloseNow()
 	})
 	for {
@@ -148,6 +146,7 @@ func (h *holder) write(ctx context.Context, ws *websocket.Conn, c *live) {
 			err = errors.Join(err, ws.Ping(brief))
 			cancel()
 			if err == nil && !h.good(c.target) {
+				c.bye()
 				err = errRevoked
 			}
 		case <-ctx.Done():

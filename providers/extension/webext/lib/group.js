@@ -51,7 +51,8 @@ export async function checkTab(given) {
 const members = new Set();
 export function inGroup(id) { return members.has(id); }
 
-// newTab opens a tab in the group, and makes the group where there is none. It takes no focus unless that is asked for.
+// newTab opens a tab in the group, and makes the group, in a window of its own, where there is none. It takes no focus unless
+// that is asked for.
 let turn = Promise.resolve();
 export function newTab(url = 'about:blank', active = false) {
   const made = turn.then(() => openTab(url, active));
@@ -62,15 +63,13 @@ export function newTab(url = 'about:blank', active = false) {
 async function openTab(url, active) {
   const b = await brand();
   let group = await groupId();
-  let windowId;
-  if (group !== null) windowId = (await chrome.tabGroups.get(group)).windowId;
-  else {
-    const normal = (await chrome.windows.getAll({ windowTypes: ['normal'] })).filter(w => !w.incognito);
-    windowId = (normal.find(w => w.focused) ?? normal[0])?.id;
-  }
   let tab;
-  if (windowId === undefined) tab = (await chrome.windows.create({ url, focused: active })).tabs[0];
-  else tab = await chrome.tabs.create({ windowId, url, active });
+  if (group === null) tab = (await chrome.windows.create({ url, focused: active })).tabs[0];
+  else {
+    // A tab that is not the front one of its window paints with little haste, so a new one comes to the front where nobody looks.
+    const { id: windowId, focused } = await chrome.windows.get((await chrome.tabGroups.get(group)).windowId);
+    tab = await chrome.tabs.create({ windowId, url, active: active || !focused });
+  }
   const joined = await chrome.tabs.group(group === null ? { tabIds: tab.id, createProperties: { windowId: tab.windowId } } : { tabIds: tab.id, groupId: group });
   if (group === null) {
     group = joined;
