@@ -68,6 +68,8 @@ setup-browsers:
 	$(call apt,chromium,chromium fonts-liberation)
 	$(call apt,chromedriver,chromium-driver)
 	$(call apt,firefox-esr,firefox-esr)
+	$(call apt,WebKitWebDriver,webkit2gtk-driver)
+	$(call apt,Xvfb,xvfb)
 	@echo "==> $$(chromium --version 2>/dev/null), $$(firefox-esr --version 2>/dev/null)"
 
 setup-lint: $(GOLANGCI)
