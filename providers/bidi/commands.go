@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/droverhq/drover/plugins/w3c"
 )
 
 // command is one command of WebDriver BiDi with the types of its params and result, and the longest that it may take.
@@ -224,8 +226,8 @@ type disownParams struct {
 }
 
 type performParams struct {
-	Context string        `json:"context"`
-	Actions []inputSource `json:"actions"`
+	Context string       `json:"context"`
+	Actions []w3c.Source `json:"actions"`
 }
 
 type setFilesParams struct {
