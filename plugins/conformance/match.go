@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"errors"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -64,7 +65,7 @@ func (m match) value(want, got any, path string) error {
 func (m match) list(want, got []any, path string) error {
 	taken := make([]bool, len(got))
 	for _, w := range want {
-		var nearest error
+		var why []string
 		found := false
 		for i, g := range got {
 			if taken[i] {
@@ -77,13 +78,13 @@ func (m match) list(want, got []any, path string) error {
 				maps.Copy(m.vars, try.vars)
 				break
 			}
-			nearest = err
+			why = append(why, err.Error())
 		}
 		if !found {
-			if len(got) == 1 && nearest != nil {
-				return nearest
+			if len(got) == 1 && len(why) == 1 {
+				return errors.New(why[0])
 			}
-			return fmt.Errorf("%s holds nothing like %s among %d", path, show(w), len(got))
+			return fmt.Errorf("%s holds nothing like %s among %d: %s", path, show(w), len(got), strings.Join(why[:min(len(why), 3)], "; "))
 		}
 	}
 	return nil
