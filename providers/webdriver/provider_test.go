@@ -109,3 +109,17 @@ func TestSweep(t *testing.T) {
 		t.Error("the folder of a dead provider stayed")
 	}
 }
+
+// What a session is asked to be and cannot is told.
+func TestWhatIsNotMetIsTold(t *testing.T) {
+	r := &browserv1.EnsureSessionRequest{
+		DialogPolicy: browserv1.DialogPolicy_DIALOG_POLICY_ACCEPT.Enum(), Isolation: browserv1.Isolation_ISOLATION_SHARED.Enum(),
+		Viewport: &browserv1.Size{Width: 800, Height: 600},
+	}
+	if w := unmet(r, true); len(w) != 3 {
+		t.Errorf("the warnings are %v", w)
+	}
+	if w := unmet(&browserv1.EnsureSessionRequest{DialogPolicy: browserv1.DialogPolicy_DIALOG_POLICY_REPORT.Enum()}, true); len(w) != 0 {
+		t.Errorf("a session that lacks nothing warns of %v", w)
+	}
+}

@@ -58,7 +58,7 @@ func (p *Provider) ensure(ctx context.Context, r *browserv1.EnsureSessionRequest
 	config := p.config
 	p.mu.Unlock()
 	if s != nil && !s.gone() {
-		return s.response(false), nil
+		return s.response(false, r), nil
 	}
 	if s != nil {
 		p.drop(s)
@@ -87,7 +87,7 @@ func (p *Provider) ensure(ctx context.Context, r *browserv1.EnsureSessionRequest
 	p.mu.Lock()
 	p.sessions[s.id], p.clients[s.client] = s, s
 	p.mu.Unlock()
-	return s.response(true), nil
+	return s.response(true, r), nil
 }
 
 // start starts a driver, has it start its browser, and takes its first window.
@@ -229,17 +229,38 @@ func (s *session) page(id string) (*page, error) {
 }
 
 // response is what session.ensure answers.
-func (s *session) response(created bool) *browserv1.EnsureSessionResponse {
+func (s *session) response(created bool, r *browserv1.EnsureSessionRequest) *browserv1.EnsureSessionResponse {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	resp := &browserv1.EnsureSessionResponse{
 		SessionId: s.id, BrowserFamily: s.product.family, BrowserLabel: s.product.label, ProviderId: s.p.srv.Info().ID, Created: created,
-		Isolation: browserv1.Isolation_ISOLATION_PER_CLIENT_SESSION, Features: features,
+		Isolation: browserv1.Isolation_ISOLATION_PER_CLIENT_SESSION, Features: features, Warnings: unmet(r, created),
 	}
 	if s.active != nil {
 		resp.DefaultPageId = s.active.id
 	}
 	return resp
+}
+
+// unmet warns of what a session was asked to be and cannot.
+func unmet(r *browserv1.EnsureSessionRequest, created bool) (out []*browserv1.Warning) {
+	warn := func(message string) {
+		out = append(out, &browserv1.Warning{Code: "reduced_fidelity", Message: message})
+	}
+	if p := r.GetDialogPolicy(); p == browserv1.DialogPolicy_DIALOG_POLICY_ACCEPT || p == browserv1.DialogPolicy_DIALOG_POLICY_DISMISS {
+		warn("dialog_policy: dialogs stay open until dialog.respond answers them")
+	}
+	if r.GetIsolation() == browserv1.Isolation_ISOLATION_SHARED {
+		warn("isolation: every session has a browser of its own")
+	}
+	if r.GetViewport() != nil {
+		if created {
+			warn("viewport: it is the size of the browser's window, in which the page has a little less room")
+		} else {
+			warn("viewport: the size of a session that is there already stays")
+		}
+	}
+	return out
 }
 
 // closeSession is session.close.
