@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/fault"
 )
 
@@ -16,5 +17,16 @@ func TestErrorsNameTheSessionAsTheModelDoes(t *testing.T) {
 	}
 	if e := (&reply{seat: &seat{name: "mine"}}).named(fault.New(fault.NotReady, "later")); e.Message != "later" {
 		t.Errorf("without an id the error is %q", e.Message)
+	}
+}
+
+// What a delta leaves out is not to be had by an offset, which counts the lines of a whole outline.
+func TestACutDeltaNamesNoOffset(t *testing.T) {
+	r := &reply{tool: &tool{}, room: 1000}
+	r.snapshot(&browserv1.SnapshotResponse{Snapshot: &browserv1.Snapshot{}, Url: "http://127.0.0.1/"}, 0, snapshotDelta)
+	r.snapshot(&browserv1.SnapshotResponse{Outline: strings.Repeat("+ - paragraph: one more\n", 200)}, 0, snapshotDelta)
+	all := strings.Join(r.pages, "\n")
+	if strings.Contains(all, "offset") || !strings.Contains(all, "browser_snapshot shows the page as it is now") {
+		t.Errorf("the reply says %s", all[max(len(all)-200, 0):])
 	}
 }

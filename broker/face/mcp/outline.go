@@ -19,7 +19,7 @@ func (r *reply) snapshot(resp *browserv1.SnapshotResponse, offset int, kind stri
 		r.changed(resp, text)
 		return
 	}
-	shown, notes := cut(text, offset, r.lines(), r.tool.reads())
+	shown, notes := cut(text, offset, r.lines(), r.rest)
 	r.pages = append(r.pages, fence(originOf(resp.GetUrl()), shown))
 	if s := resp.GetSnapshot(); s.GetTruncated() {
 		notes = append(notes, fmt.Sprintf("the page has %d nodes, and max_nodes left some out; max_nodes: 0 shows all", s.GetTotalNodes()))
@@ -38,7 +38,7 @@ func (r *reply) changed(resp *browserv1.SnapshotResponse, text string) {
 		return
 	}
 	if text != "" {
-		shown, notes := cut(text, 0, r.lines(), false)
+		shown, notes := cut(text, 0, r.lines(), func(int) string { return "browser_snapshot shows the page as it is now" })
 		r.pages = append(r.pages, fence(originOf(resp.GetUrl()), shown))
 		r.pages = append(r.pages, notes...)
 	}
@@ -53,6 +53,14 @@ func (r *reply) changed(resp *browserv1.SnapshotResponse, text string) {
 	}
 }
 
+// rest says how to get an outline's lines from end on.
+func (r *reply) rest(end int) string {
+	if r.tool.reads() {
+		return fmt.Sprintf("go on with offset: %d, or narrow it with root_ref or interactive_only; budget: 0 shows all", end)
+	}
+	return fmt.Sprintf("browser_snapshot with offset: %d shows the rest", end)
+}
+
 // lines is how many bytes of outline fit into the budget; 0 for no limit.
 func (r *reply) lines() int {
 	if r.room == 0 {
@@ -62,7 +70,7 @@ func (r *reply) lines() int {
 }
 
 // cut gives the lines from offset on that fit into so many bytes, whole ones, and tells what is missing.
-func cut(text string, offset, room int, paged bool) (shown string, notes []string) {
+func cut(text string, offset, room int, rest func(end int) string) (shown string, notes []string) {
 	if offset == 0 && (room == 0 || len(text) <= room) {
 		return text, nil
 	}
@@ -82,11 +90,8 @@ func cut(text string, offset, room int, paged bool) (shown string, notes []strin
 		notes = append(notes, fmt.Sprintf("line %d is cut; a higher budget shows it whole", end))
 	}
 	note := fmt.Sprintf("lines %d-%d of %d", offset+1, end, len(lines))
-	switch {
-	case end < len(lines) && paged:
-		note += fmt.Sprintf("; go on with offset: %d, or narrow it with root_ref or interactive_only; budget: 0 shows all", end)
-	case end < len(lines):
-		note += fmt.Sprintf("; browser_snapshot with offset: %d shows the rest", end)
+	if end < len(lines) {
+		note += "; " + rest(end)
 	}
 	return shown, append(notes, note)
 }

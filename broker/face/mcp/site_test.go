@@ -76,8 +76,8 @@ var pages = map[string]string{
 	"/upload": `<title>Upload</title><label>Picture <input type=file onchange="out.textContent = files[0].name + ' has ' + files[0].size + ' bytes'"></label><p id=out></p>`,
 	"/ask":    `<title>Delete</title><button onclick="this.textContent = confirm('Delete everything?') ? 'Deleted' : 'Kept'">Delete</button>`,
 	"/files":  `<title>Files</title><a href="/report.csv">Report</a>`,
-	"/feed": `<title>Feed</title><div id=list></div><script>let n = 0; const more = () => { for (let i = 0; i < 20; i++) list.insertAdjacentHTML('beforeend', '<p style="height:60px">Post ' + (++n) + '</p>') }; more();
-new IntersectionObserver(e => e[0].isIntersecting && n < 80 && setTimeout(more, 30)).observe(list.insertAdjacentElement('afterend', document.createElement('hr')))</script>`,
+	"/feed": `<title>Feed</title><div id=list></div><script>let n = 0, due = 0; const more = () => { due = 0; for (let i = 0; i < 20; i++) list.insertAdjacentHTML('beforeend', '<p style="height:60px">Post ' + (++n) + '</p>') }; more();
+addEventListener('scroll', () => { if (!due && n < 80 && innerHeight + scrollY + 2 > document.documentElement.scrollHeight) due = setTimeout(more, 30) })</script>`,
 	"/spa": `<title>Checkout</title><main id=app></main><script>
 const steps = { cart: '<h1>Cart</h1><button onclick="go(\'address\')">Continue</button>',
  address: '<h1>Address</h1><label>Street <input id=street></label><button onclick="where = street.value; go(\'done\')">Buy</button>', done: () => '<h1>Thank you</h1><p>We ship to ' + where + '</p>' };
