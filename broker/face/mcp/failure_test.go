@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/fault"
 )
@@ -24,7 +26,7 @@ func TestErrorsNameTheSessionAsTheModelDoes(t *testing.T) {
 func TestACutDeltaNamesNoOffset(t *testing.T) {
 	r := &reply{tool: &tool{}, room: 1000}
 	r.snapshot(&browserv1.SnapshotResponse{Snapshot: &browserv1.Snapshot{}, Url: "http://127.0.0.1/"}, 0, snapshotDelta)
-	r.snapshot(&browserv1.SnapshotResponse{Outline: strings.Repeat("+ - paragraph: one more\n", 200)}, 0, snapshotDelta)
+	r.snapshot(&browserv1.SnapshotResponse{Outline: proto.String(strings.Repeat("+ - paragraph: one more\n", 200))}, 0, snapshotDelta)
 	all := strings.Join(r.pages, "\n")
 	if strings.Contains(all, "offset") || !strings.Contains(all, "browser_snapshot shows the page as it is now") {
 		t.Errorf("the reply says %s", all[max(len(all)-200, 0):])
