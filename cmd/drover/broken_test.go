@@ -192,7 +192,7 @@ var breakages = map[string]breakage{
 		instead: on(changed(func(r *browserv1.SnapshotResponse) { renumber(r, int(snapshots.Add(1))*1000) }), "page.snapshot"),
 	},
 	"uses refs twice": {
-		check: "page.snapshot/fresh-refs", says: "again",
+		check: "page.snapshot/fresh-refs", says: "nothing like",
 		instead: on(changed(func(r *browserv1.SnapshotResponse) {
 			for _, e := range r.GetElements() {
 				switch e.GetName() {

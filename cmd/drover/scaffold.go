@@ -29,11 +29,9 @@ func (a *app) initCommand() *cobra.Command {
 		Long: `Write a complete provider that drives Chromium through Drover's in-page engine, and build it.
 
 The project lies in the folder drover-provider-NAME and can be judged at once with
-drover provider conform ./drover-provider-NAME. A Go project is built with the SDK at --sdk; one for
-Node fetches the stock gRPC library from npm; one for Python needs python3-grpcio and python3-protobuf.`,
-		Example: `  drover provider init mine
-  drover provider init mine --lang node`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.initProvider(cmd.Context(), args[0], f) },
+drover provider conform ./drover-provider-NAME. It is built with the SDK at --sdk.`,
+		Example: `  drover provider init mine`,
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.initProvider(cmd.Context(), args[0], f) },
 	}
 	c.Flags().StringVar(&f.lang, "lang", "go", "the `LANGUAGE`: "+strings.Join(scaffold.Langs, ", "))
 	c.Flags().StringVar(&f.sdk, "sdk", "", "the checkout of Drover that a Go project is built with; the one drover was built in when left out")
@@ -90,8 +88,6 @@ func buildOf(p scaffold.Project) []string {
 	switch p.Lang {
 	case "go":
 		return []string{"go", "build", "-trimpath", "-o", "drover-provider-" + p.Name, "."}
-	case "node":
-		return []string{"npm", "install", "--no-fund", "--no-audit", "--silent"}
 	}
 	return nil
 }

@@ -91,8 +91,3 @@ func (s *Session) nextSnapshot() int {
 	s.snaps++
 	return s.snaps
 }
-
-// Source gives the engine as a script, for providers that are not written in Go. It has one placeholder, @VERSION@, which
-// the provider replaces by a text of its own, the same for all documents of a session; see docs/authors.md for how it is
-// driven.
-func Source() string { return source() }

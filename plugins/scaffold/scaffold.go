@@ -1,5 +1,5 @@
-// Package scaffold writes new provider projects: a whole provider that drives Chromium through the page engine, in Go, in
-// JavaScript for Node, or in Python. What it writes builds and is certified for the core methods as it stands.
+// Package scaffold writes new provider projects: a whole provider that drives Chromium through the page engine, in
+// Go. What it writes builds and is certified for the core methods as it stands.
 package scaffold
 
 import (
@@ -13,16 +13,14 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/droverhq/drover/plugins/inpage"
-	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/fault"
 )
 
-//go:embed all:go all:node all:python
+//go:embed all:go
 var templates embed.FS
 
 // Langs are the languages that there are templates for.
-var Langs = []string{"go", "node", "python"}
+var Langs = []string{"go"}
 
 // Project says what is written.
 type Project struct {
@@ -73,21 +71,10 @@ func Write(p Project) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write the project: %w", err)
 	}
-	more := map[string][]byte{}
-	switch p.Lang {
-	case "go":
-		more["go.sum"] = []byte(p.GoSum)
-	default:
-		more["engine.js"] = []byte(inpage.Source())
-		more["protocol.binpb"] = browserv1.Image
+	if err := p.write("go.sum", []byte(p.GoSum)); err != nil {
+		return nil, fmt.Errorf("write the project: %w", err)
 	}
-	for rel, data := range more {
-		written = append(written, rel)
-		if err := p.write(rel, data); err != nil {
-			return nil, fmt.Errorf("write the project: %w", err)
-		}
-	}
-	return written, nil
+	return append(written, "go.sum"), nil
 }
 
 // fill runs a template.
