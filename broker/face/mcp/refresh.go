@@ -58,7 +58,7 @@ func (s *server) refresh(ctx context.Context) {
 	if len(gone) > 0 {
 		s.mcp.RemoveTools(gone...)
 	}
-	s.offerSetup(ctx, caller)
+	s.offerSetup()
 }
 
 // shown gives a tool as the clients see it.

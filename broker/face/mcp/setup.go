@@ -14,10 +14,9 @@ import (
 // setupPrompt is the prompt that is there while no provider is ready.
 const setupPrompt = "setup"
 
-// offerSetup lists the setup prompt while no provider can take a session; s.mu is held.
-func (s *server) offerSetup(ctx context.Context, caller *broker.Caller) {
-	st, err := status(ctx, caller)
-	needed := err == nil && st.GetAvailability() == browserv1.Availability_AVAILABILITY_UNAVAILABLE
+// offerSetup lists the setup prompt while no provider can take a session; s.mu is held. It starts none to ask it.
+func (s *server) offerSetup() {
+	needed := !s.face.o.Broker.Ready()
 	switch {
 	case needed && !s.setup:
 		s.mcp.AddPrompt(&mcp.Prompt{
