@@ -1,6 +1,10 @@
 package inpage
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/droverhq/drover/proto/fault"
+)
 
 // actedError is an error that came after input had been sent, so the page may have acted on it.
 type actedError struct{ err error }
@@ -21,4 +25,13 @@ func afterInput(err error) error {
 		return err
 	}
 	return &actedError{err}
+}
+
+// Ran tells of a script of the caller's that a navigation ended: it may be what started that, so to call it again may do it
+// twice.
+func Ran(err error) error {
+	if e := fault.From(err); e.ReasonWord() == "navigated" {
+		return e.Clone().Retry("").Hint("the script may have acted; look with page.snapshot first")
+	}
+	return err
 }

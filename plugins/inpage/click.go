@@ -36,7 +36,11 @@ func (p *Page) Click(ctx context.Context, r *browserv1.ClickRequest) ([]*browser
 		}
 		switch {
 		case g.OK != nil && *g.OK:
-			return append(clickWarnings(g), g.warnings()...), nil
+			warnings := append(clickWarnings(g), g.warnings()...)
+			if g.Other != "" {
+				warnings = append(warnings, elsewhere(g))
+			}
+			return warnings, nil
 		case g.OK == nil && g.Active:
 			return []*browserv1.Warning{unseen}, nil
 		case g.OK == nil:
@@ -62,6 +66,11 @@ func (p *Page) Click(ctx context.Context, r *browserv1.ClickRequest) ([]*browser
 // unseen warns of a page that keeps its events from us, so that pressing again could act twice.
 var unseen = &browserv1.Warning{
 	Code: "unconfirmed", Message: "the press reached the page, but the page hides which element got it; check what it did",
+}
+
+// elsewhere warns that a forced press went to what lies over the element.
+func elsewhere(g guard) *browserv1.Warning {
+	return &browserv1.Warning{Code: "covered", Message: "the press went to " + g.Other + ", which lies over the element"}
 }
 
 // clickWarnings tells when the press came but no click followed: the page took the element away between the two.

@@ -3,8 +3,10 @@ package inpage
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/fault"
@@ -49,12 +51,41 @@ func (p *Page) Type(ctx context.Context, r *browserv1.TypeRequest) (Typed, error
 	if f.Secret {
 		out.Value = nil
 	}
+	if out.Value != nil && lacks(*out.Value, r.GetText(), f) {
+		out.Warnings = append(out.Warnings, differs)
+	}
 	if r.GetSubmit() {
 		if err := p.strike(ctx, f.at, named["Enter"].press(0)); err != nil {
 			return out, err
 		}
 	}
 	return out, nil
+}
+
+// differs warns of a field that did not take all of the text.
+var differs = &browserv1.Warning{
+	Code:    "value_differs",
+	Message: "the field does not hold all of the text, for it or the page changed it; value is what it holds, and delay_ms types key by key",
+}
+
+// lacks says whether a field lacks something of the text that was typed. Letters may be large or small in it, and more may
+// stand between them, as fields with a mask have it.
+func lacks(value, text string, f edited) bool {
+	if !f.Several && strings.ContainsAny(strings.TrimRight(text, "\r\n"), "\r\n") {
+		return true
+	}
+	held := []rune(strings.ToLower(value))
+	for _, want := range strings.ToLower(text) {
+		if unicode.IsSpace(want) {
+			continue
+		}
+		i := slices.Index(held, want)
+		if i < 0 {
+			return true
+		}
+		held = held[i+1:]
+	}
+	return false
 }
 
 // edit makes the field ready, with a click where the focus alone is not enough.

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/droverhq/drover/plugins/inpage"
 	browserv1 "github.com/droverhq/drover/proto/browser/v1"
 	"github.com/droverhq/drover/proto/fault"
 )
@@ -39,7 +40,7 @@ func (p *Provider) eval(ctx context.Context, r *browserv1.EvalRequest) (*browser
 	defer leave()
 	resp, err := pg.evaluate(ctx, r)
 	if err != nil {
-		return nil, pg.explain(ctx, err)
+		return nil, inpage.Ran(pg.explain(ctx, err))
 	}
 	resp.PageId = pg.id
 	return resp, nil

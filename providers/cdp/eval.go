@@ -53,7 +53,7 @@ func (p *Provider) eval(ctx context.Context, r *browserv1.EvalRequest) (*browser
 	defer leave()
 	resp, err := pg.evaluate(ctx, r)
 	if err != nil {
-		return nil, pg.explain(ctx, err)
+		return nil, inpage.Ran(pg.explain(ctx, err))
 	}
 	resp.PageId = pg.id
 	return resp, nil

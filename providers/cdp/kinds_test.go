@@ -162,3 +162,15 @@ func asked(t *testing.T, warnings []*browserv1.Warning, u *user) {
 	}
 	do[*browserv1.SetFilesResponse](u.rig, &browserv1.SetFilesRequest{SessionId: u.id, Target: byRef(ref), Paths: []string{path}})
 }
+
+// A script that a navigation ended may have acted, so nobody is told to call it again.
+func TestScriptThatNavigates(t *testing.T) {
+	r := newRig(t, nil)
+	base := site(t, map[string]string{"/": "<title>A</title>", "/b": "<title>B</title>"})
+	u := r.session("eval")
+	u.open(base + "/")
+	e := fails(r, &browserv1.EvalRequest{SessionId: u.id, Expression: "location.href = '/b'; new Promise(() => {})"}, fault.NotReady, "navigated")
+	if e.Retryable || !strings.Contains(e.Message, "may have acted") {
+		t.Errorf("the error is %v", e)
+	}
+}

@@ -192,7 +192,7 @@ func (p *Provider) eval(ctx context.Context, r *browserv1.EvalRequest) (*browser
 	var frame inpage.FrameID
 	if r.FrameRef != nil {
 		if frame, err = pg.driver.ContentFrame(ctx, r.GetFrameRef()); err != nil {
-			return nil, pg.explain(ctx, err)
+			return nil, inpage.Ran(pg.explain(ctx, err))
 		}
 	}
 	args := []any{}

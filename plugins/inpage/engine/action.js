@@ -40,10 +40,10 @@
       if (!a || !a.types.has(e.type) || !(e.isTrusted || a.synthetic)) return;
       a.seen[e.type] = (a.seen[e.type] ?? 0) + 1;
       if (a.kind === 'press' || a.kind === 'move' || a.kind === 'drop') {
-        const on = a.el && a.block ? reached(place(e), a.el) : true;
+        const hit = a.el && (a.block || a.kind === 'press') ? reached(place(e), a.el) : true;
         if (a.kind === 'press') {
           // The first event of a press decides: the page may change under the later ones because of it.
-          if (a.ok === null) { a.ok = on; if (!on) a.other = target.describe(place(e)); }
+          if (a.ok === null) { a.ok = hit || !a.block; if (!hit) a.other = target.describe(place(e)); }
           if (!a.ok && a.block) { e.preventDefault(); e.stopImmediatePropagation(); }
         } else if (a.el ? reached(place(e), a.el) : true) { a.ok = true; a.on[e.type] = true; }
       } else if (a.ok === null) a.ok = true;
@@ -144,12 +144,28 @@
       return SPOTS.map(([u, v]) => ({ x: round(left + u * (right - left), left, right), y: round(top + v * (bottom - top), top, bottom) }));
     };
 
+    // outline gives points on the lines that a drawing consists of: one that is not filled has nothing in its middle.
+    const outline = el => {
+      if (el.namespaceURI !== 'http://www.w3.org/2000/svg') return [];
+      const { width, height } = view(), out = [];
+      for (const shape of [el, ...el.querySelectorAll('path,circle,ellipse,line,polyline,polygon,rect')].slice(0, 8)) {
+        const to = shape.getTotalLength && shape.getScreenCTM();
+        if (!to) continue;
+        const length = shape.getTotalLength();
+        for (const share of [0, .5, .25, .75, .125, .625]) {
+          const { x, y } = shape.getPointAtLength(share * length).matrixTransform(to);
+          if (x >= 0 && y >= 0 && x < width && y < height) out.push({ x, y });
+        }
+      }
+      return out;
+    };
+
     // spot looks for a point where the hit test reaches the element. Points on another control inside it come last.
     const spot = el => {
       let second = null, cover = null;
       for (const surface of surfaces(el)) {
         const list = boxes(surface).sort((a, b) => b.width * b.height - a.width * a.height).slice(0, 8);
-        for (const box of list) for (const point of points(box)) {
+        for (const point of [...list.flatMap(points), ...outline(surface)]) {
           const hit = target.hitAt(point.x, point.y);
           if (!guard.reached(hit, el)) { cover ??= hit; continue; }
           const inner = hit === el ? el : target.actor(hit);

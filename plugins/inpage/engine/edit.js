@@ -30,6 +30,10 @@
       return tops.length === 1 ? tops[0] : own;
     };
 
+    // pressed says that an element is there to be pressed, and keys mean no text to it. One with a role may be more than it looks.
+    const pressed = el => !el.hasAttribute('role') && (/^(button|summary)$/.test(localName(el)) || localName(el) === 'a' && el.hasAttribute('href')
+      || localName(el) === 'input' && /^(button|submit|reset|image)$/.test(el.type));
+
     const secret = el => localName(el) === 'input' && el.type === 'password' || dom.styleOf(el).webkitTextSecurity === 'disc';
     // held is what a field holds now; undefined for passwords and for what is no field.
     const held = el => {
@@ -80,7 +84,7 @@
       if (!replace) selection.collapseToEnd();
       return false;
     };
-    return { PICKED, OTHER, typeOf, plain, rich, takes, field, secret, held, empty, active, holds, set, place, fire };
+    return { PICKED, OTHER, pressed, typeOf, plain, rich, takes, field, secret, held, empty, active, holds, set, place, fire };
   })();
 
   // edit makes the target (or the focused element) ready for text, waiting for it to be usable. It gives the field's ref and kind:
@@ -92,7 +96,7 @@
       const found = await target.wait(a.target, deadline, a.leave);
       if (/^(iframe|frame|object)$/.test(dom.localName(found))) return { kind: 'frame', ref: refs.of(found) };
       const el = edit.field(found), type = edit.typeOf(el);
-      const instead = dom.localName(el) === 'select' ? 'page.select' : edit.OTHER[type] ?? (dom.localName(el) === 'option' ? 'page.select' : '');
+      const instead = dom.localName(el) === 'select' ? 'page.select' : edit.OTHER[type] ?? (dom.localName(el) === 'option' ? 'page.select' : edit.pressed(el) ? 'page.click' : '');
       if (instead) throw fail('unsupported_target', '', `${target.describe(el)} cannot be typed into; use ${instead}`, { element_ref: refs.of(el) });
       let refused = null;
       if (states.disabled(el)) refused = aim.refuse('disabled', `${target.describe(el)} is disabled`, { element_ref: refs.of(el) });
