@@ -46,7 +46,9 @@ func TestWhereNavigationsLead(t *testing.T) {
 	u.open(base + "/")
 	downloads := ask[*browserv1.WaitDownloadResponse](r, &browserv1.WaitDownloadRequest{SessionId: u.id, UrlContains: ptr("/file")})
 	d := downloads.GetDownloads()[0]
-	if data, err := os.ReadFile(d.GetPath()); err != nil || !strings.Contains(string(data), "42") || d.GetSuggestedFilename() != "numbers.csv" {
+	// A person's Firefox numbers the name when the folder has it already.
+	named := strings.HasPrefix(d.GetSuggestedFilename(), "numbers") && strings.HasSuffix(d.GetSuggestedFilename(), ".csv")
+	if data, err := os.ReadFile(d.GetPath()); err != nil || !strings.Contains(string(data), "42") || !named {
 		t.Errorf("the download is %v (%v)", d, err)
 	}
 }
