@@ -160,12 +160,18 @@
       return out;
     };
 
+    // candidates are the points to try, one by one: most elements are hit at the first.
+    const candidates = function* (surface, list) {
+      for (const box of list) yield* points(box);
+      yield* outline(surface);
+    };
+
     // spot looks for a point where the hit test reaches the element. Points on another control inside it come last.
     const spot = el => {
       let second = null, cover = null;
       for (const surface of surfaces(el)) {
         const list = boxes(surface).sort((a, b) => b.width * b.height - a.width * a.height).slice(0, 8);
-        for (const point of [...list.flatMap(points), ...outline(surface)]) {
+        for (const point of candidates(surface, list)) {
           const hit = target.hitAt(point.x, point.y);
           if (!guard.reached(hit, el)) { cover ??= hit; continue; }
           const inner = hit === el ? el : target.actor(hit);
